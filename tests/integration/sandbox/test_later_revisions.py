@@ -601,7 +601,7 @@ def test_radio_button_keeps_all_but_its_appearance() -> None:
     """A button that gets an action is another one."""
     (found,) = changes(radio_group(b"/A<</S/Launch>>"))
 
-    assert found.reason == "page 1 was changed after it (object 7)"
+    assert found.reason == 'the field "r" was changed after it'
 
 
 def test_lock_may_not_be_lowered() -> None:

@@ -319,3 +319,16 @@ def version_lowered(f: SignedFile) -> bytes:
         b"/OCProperties": b"<</OCGs[%d 0 R]/D<<>>>>" % _layer(f),
     }
     return f.append({f.catalog: f.changed(f.catalog, entries)})
+
+
+@CATALOG("catalog: /Version below the header's", "some readers leave out what is newer")
+def version_below_header(f: SignedFile) -> bytes:
+    """Name the first version where the catalog names none."""
+    return f.append({f.catalog: f.changed(f.catalog, {b"/Version": b"/1.0"})})
+
+
+@CATALOG("catalog: /MarkInfo says no tags", "readers read out other text")
+def marked_no_more(f: SignedFile) -> bytes:
+    """Switch off the tags, by which the price is read out."""
+    entries = {b"/MarkInfo": b"<</Marked false>>"}
+    return f.append({f.catalog: f.changed(f.catalog, entries)})

@@ -543,3 +543,81 @@ def locked_renamed(f: SignedFile) -> bytes:
     """Rename the locked field and fill it in."""
     names = {b"/T": f.string(_text(f), b"Otro"), b"/V": f.string(_text(f), b"Eva")}
     return f.append({_text(f): f.changed(_text(f), names)})
+
+
+_NO_MARKS: Final = {
+    "Line": b"/L[10 306 200 306]/C[1 0 0]/BS<</W 3>>",
+    "PolyLine": b"/Vertices[10 290 200 290 200 330]/C[1 0 0]/BS<</W 3>>",
+    "Polygon": b"/Vertices[10 290 200 290 200 330 10 330]/IC[1 1 1]/C[1 1 1]",
+    "Ink": b"/InkList[[10 290 200 290 200 330]]/C[1 0 0]/BS<</W 3>>",
+    "Highlight": b"/QuadPoints[10 330 200 330 10 290 200 290]/C[1 0 0]",
+    "StrikeOut": b"/QuadPoints[10 330 200 330 10 290 200 290]/C[1 0 0]",
+    "FreeText": b"/Contents(900.000)/DA(/Helv 24 Tf 1 0 0 rg)",
+    "Text": b"/Contents(Precio: 900.000)/Open true/Name/Comment",
+    "Link": b"/Border[0 0 4]/Dest[0/Fit]",
+}
+"""Annotations that draw by other entries than /Rect and /AP."""
+
+
+def _no_mark(kind: str, entries: bytes, *, kid: bool) -> Make:
+    """Append an empty signature field whose mark is another kind of annotation.
+
+    Args:
+        kind: value of `/Subtype`.
+        entries: of the annotation.
+        kid: make it a kid of the field.
+    """
+
+    def make(f: SignedFile) -> bytes:
+        mark = f.free + 1 if kid else f.free
+        own = b"/FT/Sig/T%s" % f.string(f.free, b"Otra")
+        above = b"/Parent %d 0 R" % f.free if kid else own
+        objects = {f.free: b"<<%s/Kids[%d 0 R]>>" % (own, mark)} if kid else {}
+        objects[mark] = b"<</Type/Annot/Subtype/%s/F 4/P %d 0 R/Rect[0 0 0 0]%s%s>>" % (
+            kind.encode(), f.page, above, entries,
+        )  # fmt: skip
+        notes = f.changed(f.page, {b"/Annots": f.listed("Annots", mark)})
+        return f.append({**objects, f.page: notes, **f.form_with(f.free)})
+
+    return make
+
+
+for _kind, _entries in _NO_MARKS.items():
+    for _is_kid in (False, True):
+        FIELDS(
+            f"new field: {'its kid' if _is_kid else 'it'} is a {_kind}",
+            "the page shows something else",
+        )(_no_mark(_kind, _entries, kid=_is_kid))
+
+
+@FIELDS("new field: a file below its lock", "the file has another attachment")
+def attached_by_lock(f: SignedFile) -> bytes:
+    """Hold an attachment by a key of the lock, and show it by the annotation."""
+    attached = f.stream(f.free + 1, b"otro anexo", b"/Type/EmbeddedFile")
+    lock = b"/Lock<</Type/SigFieldLock/Action/Include/Fields[]/X %d 0 R>>"
+    shown = b"/FS<</Type/Filespec/F(a.pdf)/EF<</F %d 0 R>>>>"
+    body = b"<</Type/Annot/Subtype/FileAttachment/FT/Sig/T%s/Rect[0 0 0 0]%s%s>>" % (
+        f.string(f.free, b"Otra"), lock % (f.free + 1), shown % (f.free + 1),
+    )  # fmt: skip
+    notes = f.changed(f.page, {b"/Annots": f.listed("Annots", f.free)})
+    objects = {f.free: body, f.free + 1: attached, f.page: notes}
+    return f.append({**objects, **f.form_with(f.free)})
+
+
+@FIELDS("new field: an entry of layers", "the mark is shown in some readers")
+def mark_in_layer(f: SignedFile) -> bytes:
+    """Put the mark of an empty field in the layer of the page."""
+    layer = f.get(f.page).Resources.Properties.oc1.objgen[0]
+    return _with_field(f, b"/F 4/Rect[0 0 0 0]/OC %d 0 R" % layer)
+
+
+@FIELDS("new field: a name that looks like a signed one", "page 1 shows another price")
+def name_alike(f: SignedFile) -> bytes:
+    """Cover the page with an empty field that has the signed field's name and a space.
+
+    At the end of a line of a report, nobody sees the difference.
+    """
+    title = str(f.get(_first(f)).T) + "\N{NO-BREAK SPACE}"
+    name = b"\xfe\xff" + title.encode("utf-16-be")
+    drawn = b"/F 4/Rect[0 0 300 400]/AP<</N %d 0 R>>" % (f.free + 1)
+    return _with_field(f, drawn, name=name)

@@ -6,44 +6,35 @@ raises `Objection` with a reason for people.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import unescape
 from typing import Final
 
 from pyhanko.pdf_utils.generic import (
     ArrayObject,
+    ByteStringObject,
     DictionaryObject,
     FloatObject,
+    IndirectObject,
     NameObject,
     NumberObject,
     PdfObject,
     Reference,
     StreamObject,
+    TextStringObject,
     pdf_string,
 )
-from pyhanko.pdf_utils.misc import IndirectObjectExpected
-from pyhanko.pdf_utils.reader import HistoricalResolver, RawPdfPath
-from pyhanko.sign.diff_analysis import (
-    BaseFieldModificationRule,
-    FormUpdatingRule,
-    GenericFieldModificationRule,
-    ModificationLevel,
-    SigFieldCreationRule,
-    SigFieldModificationRule,
-    SuspiciousModification,
-)
-from pyhanko.sign.diff_analysis.commons import compare_dicts
-from pyhanko.sign.diff_analysis.constants import VALUE_UPDATE_KEYS
-from pyhanko.sign.diff_analysis.form_rules_api import (
-    FieldComparisonContext,
-    FieldComparisonSpec,
-    FieldMDPRule,
-    FormUpdate,
-)
-from pyhanko.sign.diff_analysis.rules_api import RelativeContext
+from pyhanko.pdf_utils.reader import RawPdfPath
+from pyhanko.sign.diff_analysis import ModificationLevel, SuspiciousModification
+from pyhanko.sign.diff_analysis.commons import compare_dicts, compare_key_refs
+from pyhanko.sign.diff_analysis.constants import ACROFORM_EXEMPT_STRICT_COMPARISON
+from pyhanko.sign.diff_analysis.form_rules_api import FieldComparisonSpec, FormUpdate
+from pyhanko.sign.diff_analysis.rules_api import Context, RelativeContext
 
 from appliance.domain.verification import FilledField
 from worker.sandbox.inspect.forms import form_fields, leaves_appearances_open
+from worker.sandbox.inspect.pages import walk_pages
 from worker.sandbox.inspect.pdf_objects import (
     Budget,
     Key,
@@ -55,10 +46,15 @@ from worker.sandbox.inspect.pdf_objects import (
     raw_items,
     resolve,
 )
+from worker.sandbox.verify.form_tree import FormField, FormTree
 from worker.sandbox.verify.revisions import (
+    TRAILER,
+    Path,
     ReferenceIndex,
     RevisionView,
+    Use,
     demand_clear_names,
+    references,
     same,
 )
 
@@ -67,11 +63,13 @@ _NODES: Final = 500_000
 _ACTIONS: Final = ("/A", "/AA")
 _LOOKS: Final = ("/N", "/R", "/D")
 _TEXT_CHARS: Final = 200
-_NAME_CHARS: Final = 4000
 _EMPTY_BYTES: Final = 1024
 """Longest stream, encoded, that is read to see whether it draws nothing."""
 _DEEPEST: Final = 32
-"""Fields within each other."""
+"""Fields, nodes of a page tree and parts of a seed value within each other."""
+_INHERITED: Final = ("/Resources", "/MediaBox", "/CropBox", "/Rotate")
+"""Entries that a page has of the nodes above. Source: ISO 32000-2, table 31."""
+_TAG: Final = re.compile(r"<[^<>]*>")
 _FONT: Final = re.compile(r"/([^\s/()<>\[\]{}%]+)\s+[-+.\d]+\s+Tf\b")
 """Font of a default appearance. Source: ISO 32000-2, 12.7.4.3."""
 _HIDING: Final = 1 | 2 | 32
@@ -81,11 +79,8 @@ _PRINT: Final = 4
 _TOGGLES: Final = 256
 """Annotation flag ToggleNoView."""
 
-_VALUE_KEYS: Final = frozenset({"/I", "/TI", "/RV", "/M"})
-"""Entries that change with a value, and that pyHanko does not expect: chosen items, the
-first visible one, rich text, the date. Source: ISO 32000-2, tables 166, 228 and 234."""
-
-Approvals = Iterable[tuple[ModificationLevel, FormUpdate]]
+_Approval = tuple[ModificationLevel, FormUpdate]
+Approvals = Iterable[_Approval]
 
 
 class Objection(SuspiciousModification):
@@ -104,8 +99,9 @@ class Objection(SuspiciousModification):
 class FormNotes:
     """Facts that the form rules note while they judge one step."""
 
-    marks: set[str] = field(default_factory=set)
-    """New signature fields that can be seen: each must hold a signature in the end."""
+    marks: dict[Key, str] = field(default_factory=dict)
+    """New signature fields that can be seen, with their names: each must hold a
+    signature in the end."""
     values: list[FilledField] = field(default_factory=list)
 
 
@@ -130,6 +126,312 @@ def title_of(text: object) -> str:
     )
 
 
+_Shape = Callable[[object], bool]
+
+
+def _is_text(raw: object) -> bool:
+    return isinstance(raw, TextStringObject | ByteStringObject)
+
+
+def _is_number(raw: object) -> bool:
+    return isinstance(raw, NumberObject | FloatObject)
+
+
+def _is_name(raw: object) -> bool:
+    return isinstance(raw, NameObject)
+
+
+def _is_reference(raw: object) -> bool:
+    return isinstance(raw, IndirectObject)
+
+
+def _is_plain(raw: object) -> bool:
+    """Return whether a value has no references in it, and so no streams."""
+    return not isinstance(raw, StreamObject) and next(references(raw), None) is None
+
+
+def _is_any(raw: object) -> bool:
+    """Return true: the entry is judged elsewhere, or draws nothing."""
+    del raw
+    return True
+
+
+def _is_lock(raw: object) -> bool:
+    value = resolve(raw)
+    return _is_plain(value) and _has_keys(value, _LOCK_KEYS)
+
+
+def _is_seed(raw: object) -> bool:
+    """Return whether a seed value has known entries, and no streams below it."""
+    todo = [(raw, 0)]
+    while todo:
+        raw, depth = todo.pop()
+        value = resolve(raw)
+        if isinstance(value, StreamObject) or depth > _DEEPEST:
+            return False
+        if isinstance(value, DictionaryObject):
+            todo += ((value.raw_get(key), depth + 1) for key in value)
+        elif isinstance(value, ArrayObject):
+            todo += ((each, depth + 1) for each in raw_items(value))
+    return True
+
+
+def _has_keys(value: object, keys: frozenset[str]) -> bool:
+    return isinstance(value, DictionaryObject) and value.keys() <= keys
+
+
+_LOCK_KEYS: Final = frozenset({"/Type", "/Action", "/Fields", "/P"})
+_FLAG_SHAPES: Final[Mapping[str, _Shape]] = {
+    "/Ff": _is_number,
+    "/Type": lambda raw: raw == "/Annot",
+}
+"""Entries that any writer may set: they change nothing that is shown."""
+_STYLE_SHAPES: Final[Mapping[str, _Shape]] = {
+    "/M": _is_text,
+    "/NM": _is_text,
+    "/DA": _is_text,
+    "/DS": _is_text,
+    "/Q": _is_number,
+    "/F": _is_number,
+    "/BS": _is_plain,
+    "/MK": _is_plain,
+}
+"""Entries by which a reader made an appearance: with the appearance they do not
+count. Source: ISO 32000-2, tables 166, 192 and 228."""
+_SIGNING_SHAPES: Final[Mapping[str, _Shape]] = {
+    **_FLAG_SHAPES, **_STYLE_SHAPES, "/AP": _is_any, "/AS": _is_name, "/V": _is_any,
+}  # fmt: skip
+_VALUE_SHAPES: Final[Mapping[str, _Shape]] = {
+    **_SIGNING_SHAPES, "/I": _is_any, "/TI": _is_number, "/RV": _is_any,
+    "/DV": _is_plain,
+}  # fmt: skip
+"""Entries that change with a value: chosen items, the first visible one, rich text
+among them. Source: ISO 32000-2, tables 226, 228 and 234."""
+_WIDGET_SHAPES: Final[Mapping[str, _Shape]] = {
+    "/AP": _is_any, "/AS": _is_name, "/M": _is_text, "/NM": _is_text,
+    "/BS": _is_plain, "/MK": _is_plain,
+}  # fmt: skip
+_FIELD_SHAPES: Final[Mapping[str, _Shape]] = {
+    **dict.fromkeys(("/T", "/TU", "/TM", "/DA"), _is_text),
+    **dict.fromkeys(("/Ff", "/F", "/Q"), _is_number),
+    "/FT": lambda raw: raw == "/Sig",
+    "/Type": lambda raw: raw == "/Annot",
+    **dict.fromkeys(("/Kids", "/V", "/DR", "/Rect"), _is_any),
+    "/P": _is_reference,
+    "/Lock": _is_lock,
+    "/SV": _is_seed,
+}
+"""Entries of a new signature field. Source: ISO 32000-2, tables 226, 228 and 235."""
+_MARK_SHAPES: Final[Mapping[str, _Shape]] = {
+    **_STYLE_SHAPES,
+    **dict.fromkeys(("/Contents", "/Lang"), _is_text),
+    **dict.fromkeys(("/Border", "/C"), _is_plain),
+    **dict.fromkeys(("/AS", "/H"), _is_name),
+    **dict.fromkeys(("/P", "/Parent"), _is_reference),
+    **dict.fromkeys(("/AP", "/Rect", "/DR"), _is_any),
+    "/Type": lambda raw: raw == "/Annot",
+    "/Subtype": lambda raw: raw == "/Widget",
+    "/StructParent": _is_number,
+}
+"""Entries of the widget of a new signature field. Other annotations draw by more than
+/Rect and /AP. Source: ISO 32000-2, tables 166 and 191."""
+
+
+def _key(ref: Reference) -> Key:
+    return ref.idnum, ref.generation
+
+
+def _update(ref: Reference, title: str) -> FormUpdate:
+    return FormUpdate(ref, field_name=title)
+
+
+def _changed_entries(
+    title: str, before: object, after: object, shapes: Mapping[str, _Shape]
+) -> set[str]:
+    """Return the keys of the entries in which two states of a field differ.
+
+    Raises:
+        Objection: an entry may not change, or is of another kind now.
+    """
+    nodes = [
+        each
+        for each in (before, after)
+        if isinstance(each, DictionaryObject) and not isinstance(each, StreamObject)
+    ]
+    reason = f'the field "{title_of(title)}" was changed after it'
+    if len(nodes) < 2:  # noqa: PLR2004 (before and after)
+        raise Objection(reason)
+    old, new = nodes
+    # By equality, as another spelling of a text or number is no change here.
+    changed = {key for key in {**old, **new} if _raw(old, key) != _raw(new, key)}
+    for key in changed:
+        is_known = key in shapes and (key not in new or shapes[key](new.raw_get(key)))
+        if not is_known or (key == "/Type" and key in old):
+            raise Objection(reason)
+    if "/AP" in old and "/AP" not in new and _value(new):
+        raise Objection(reason)
+    return changed
+
+
+def _fresh_below(step: StepContext, raw: PdfObject) -> set[Reference]:
+    """Find the objects below a value that are new in the step."""
+    found: set[Reference] = step.new.collect_dependencies(
+        raw, since_revision=step.new.revision
+    )
+    return found
+
+
+def _looks(step: StepContext, title: str, ref: Reference) -> Iterator[FormUpdate]:
+    """Approve what a changed field or widget is drawn by.
+
+    New drawings take the place of old ones. Some writers replace a drawing itself,
+    which is allowed where nothing else is drawn by it.
+
+    Raises:
+        Objection: /AP is no dictionary, or another object that was there before.
+    """
+    before, after = (_raw(view(ref), "/AP") for view in (step.old, step.new))
+    had, has = key_of(before), key_of(after)
+    old, new = resolve(before), resolve(after)
+    if after is None or new is None:
+        return
+    is_own = had is None or _is_used_once(step, had, (_key(ref), ("/AP",)))
+    is_taken = has is not None and has != had and _was_in_use(step, has)
+    is_plain = isinstance(new, DictionaryObject) and not isinstance(new, StreamObject)
+    if not is_plain or is_taken or not is_own:
+        raise Objection(f'the field "{title_of(title)}" was changed after it')
+    fresh = _fresh_below(step, after) | _fresh_below(step, new)
+    yield from (_update(each, title) for each in fresh)
+    holder, path = ref, list[str]()
+    if had is not None and had == has:
+        holder = Reference(*had)
+        yield _in_place(holder, title, ref, ["/AP"])
+    else:
+        path = ["/AP"]
+    for kind in _LOOKS:
+        key = key_of(_raw(old, kind))
+        if key is None or key != key_of(_raw(new, kind)):
+            continue
+        drawing = Reference(*key)
+        if all(
+            isinstance(view(drawing), StreamObject) for view in (step.old, step.new)
+        ):
+            yield _in_place(drawing, title, holder, [*path, kind])
+            fresh = _fresh_below(step, step.new(drawing))
+            yield from (_update(each, title) for each in fresh)
+
+
+def _is_used_once(step: StepContext, key: Key, place: Use) -> bool:
+    uses = (use for use in step.index.uses(key[0]) if use != place)
+    return not any(map(step.index.is_used, uses))
+
+
+def _was_in_use(step: StepContext, key: Key) -> bool:
+    return step.old.revisions.in_use(key[0], step.old.revision)
+
+
+def _in_place(
+    ref: Reference, title: str, holder: Reference, path: list[str]
+) -> FormUpdate:
+    context = RelativeContext(holder, RawPdfPath(*path))
+    return FormUpdate(ref, field_name=title, context_checked=context)
+
+
+def _signature_value(
+    step: StepContext, title: str, node: DictionaryObject, *, seen: bool
+) -> Iterator[_Approval]:
+    """Approve the signature of a field that had none.
+
+    Raises:
+        Objection: it is no new dictionary of its own.
+    """
+    key = key_of(_raw(node, "/V"))
+    value = dictionary(node, "/V")
+    if (
+        key is None
+        or value is None
+        or isinstance(value, StreamObject)
+        or _was_in_use(step, key)
+    ):
+        raise Objection(f'the signature "{title_of(title)}" is no new object')
+    is_timestamp = name(value, "/Type") == "/DocTimeStamp" and not seen
+    level = ModificationLevel.FORM_FILLING
+    if is_timestamp:
+        level = ModificationLevel.LTA_UPDATES
+    for ref in _fresh_below(step, node.raw_get("/V")):
+        yield level, replace(_update(ref, title), valid_when_locked=is_timestamp)
+
+
+def _by_uses(
+    step: StepContext, tree: FormTree, update: FormUpdate
+) -> Iterator[FormUpdate]:
+    """Approve a field or widget for each place that names it as such.
+
+    Args:
+        step: the two revisions.
+        tree: the form before.
+        update: of the object.
+    """
+    ref = update.updated_ref
+    for holder, path in step.index.uses(ref.idnum):
+        if _names_field(step, tree, _key(ref), holder, path):
+            context = RelativeContext(Reference(*holder), RawPdfPath(*path))
+            yield replace(update, context_checked=context)
+
+
+def _names_field(
+    step: StepContext, tree: FormTree, key: Key, holder: Key, path: Path
+) -> bool:
+    """Return whether a reference names a field or annotation, and shows nothing else.
+
+    Source: ISO 32000-2, 12.5.2 (/Annots), 12.6.4.11 (Hide), 12.7.3 (/Fields, /CO),
+    12.7.4.1 (/Kids, /Parent), 12.7.6 (SubmitForm, ResetForm) and 14.7.5.3 (/Obj).
+    """
+    if len(path) == 1 and isinstance(path[0], int):
+        # An array of its own: everything that refers to it counts.
+        uses = [use for use in step.index.uses(holder[0]) if step.index.is_used(use)]
+        return bool(uses) and all(
+            _is_naming(step, tree, key, above, (*within, path[0]))
+            for above, within in uses
+        )
+    return _is_naming(step, tree, key, holder, path)
+
+
+def _part(owner: object, part: str | int) -> object:
+    """Return an entry or element as it stands there."""
+    if isinstance(owner, DictionaryObject) and isinstance(part, str):
+        return owner.raw_get(part)
+    if isinstance(owner, ArrayObject) and isinstance(part, int):
+        return owner.raw_get(part)
+    return None
+
+
+def _is_naming(
+    step: StepContext, tree: FormTree, key: Key, holder: Key, path: Path
+) -> bool:
+    """Return whether the entry of a dictionary names a field or annotation."""
+    keys = path[:-1] if isinstance(path[-1], int) else path
+    if holder == TRAILER or not keys:
+        return False
+    inner, last = keys[:-1], keys[-1]
+    owner: object = step.old(Reference(*holder))
+    for part in inner:
+        owner = _part(owner, part)
+    form = dictionary(step.old.root, "/AcroForm")
+    action = name(owner, "/S")
+    is_whole = not inner
+    names = {
+        "/Annots": is_whole and holder[0] in step.index.pages.numbers,
+        "/Kids": is_whole and holder in tree.owners.get(key, ()),
+        "/Parent": is_whole and key in tree.owners.get(holder, ()),
+        "/Obj": name(owner, "/Type") == "/OBJR",
+        "/CO": owner is form,
+        "/Fields": owner is form or action in {"/SubmitForm", "/ResetForm"},
+        "/T": action == "/Hide",
+    }
+    return names.get(str(last), False)
+
+
 def _touches(spec: FieldComparisonSpec, changed: frozenset[Key]) -> bool:
     """Return whether a step replaces a field, or one of its drawings.
 
@@ -150,66 +452,94 @@ def _touches(spec: FieldComparisonSpec, changed: frozenset[Key]) -> bool:
     return any(key in changed for key in keys)
 
 
-class _ChangedFields(FieldMDPRule):
-    """pyHanko's rule for one kind of field, applied to the fields that a step changes.
+@dataclass(frozen=True, slots=True)
+class FormChange:
+    """Fields of a form before and after a step."""
 
-    pyHanko lets a drawing be replaced in place, and for that takes each entry of a
-    field without /AS for one drawing. Some files have a dictionary of drawings there,
-    one a state, and pyHanko raises `IndirectObjectExpected` whatever was changed (its
-    issue 719). Such a field is judged by the rule without replacing in place.
+    before: FormTree
+    after: FormTree
+    fields: tuple[tuple[str, FieldComparisonSpec], ...]
+    """Exact full name and both states of each field that is in either."""
+
+
+def _form_change(step: StepContext) -> FormChange:
+    """Read the fields of both revisions, and pair them by their objects."""
+    before, after = FormTree(step.old.root), FormTree(step.new.root)
+    fields = []
+    for key, known in {**after.fields, **before.fields}.items():
+        had, has = before.fields.get(key), after.fields.get(key)
+        spec = FieldComparisonSpec(
+            known.kind or "",
+            None if had is None else Reference(*key, pdf=step.old),
+            None if has is None else Reference(*key, pdf=step.new),
+            None,
+        )
+        fields.append((known.title, spec))
+    return FormChange(before, after, tuple(fields))
+
+
+class _ChangedFields:
+    """Rule for the fields that a step changes: filled in, or signed.
 
     Args:
-        kind: the rule.
         step: the two revisions.
         notes: receives values that were changed.
 
-    Source: ISO 32000-2, 12.5.2 and 12.5.5.
+    Source: ISO 32000-2, 12.5.2, 12.5.5 and 12.7.4.
     """
 
-    def __init__(
-        self, kind: type[BaseFieldModificationRule], step: StepContext, notes: FormNotes
-    ) -> None:
-        keys = VALUE_UPDATE_KEYS
-        if kind is GenericFieldModificationRule:
-            keys |= _VALUE_KEYS
-        self._usual = kind(value_update_keys=keys)
-        self._strict = kind(
-            allow_in_place_appearance_stream_changes=False, value_update_keys=keys
-        )
+    def __init__(self, step: StepContext, notes: FormNotes) -> None:
         self._step = step
         self._notes = notes
 
-    def apply(self, context: FieldComparisonContext) -> Approvals:
+    def apply(self, form: FormChange) -> Approvals:
         """Yield the objects of changed fields that may be as they are now.
 
         Args:
-            context: the form before and after.
+            form: the form before and after.
 
         Raises:
             Objection: a change is not allowed.
         """
-        for title, spec in context.field_specs.items():
-            if not _touches(spec, self._step.changed):
+        for title, spec in form.fields:
+            ref = spec.new_field_ref
+            if spec.old_field_ref is None or ref is None:
                 continue
-            try:
-                yield from self._judge(title, spec, context)
-            except Objection:
-                raise
-            except SuspiciousModification as exc:
-                shown = title_of(title)
-                raise Objection(f'the field "{shown}" was changed after it') from exc
+            if _touches(spec, self._step.changed):
+                yield from self._judge(title, spec, ref, form)
 
     def _judge(
-        self, title: str, spec: FieldComparisonSpec, context: FieldComparisonContext
-    ) -> list[tuple[ModificationLevel, FormUpdate]]:
-        try:
-            allowed = [*self._usual.check_form_field(title, spec, context)]
-        except IndirectObjectExpected:
-            allowed = [*self._strict.check_form_field(title, spec, context)]
-        if spec.field_type == "/Sig":
-            if allowed:
-                _demand_blank_timestamp(title, spec)
-        elif allowed:
+        self, title: str, spec: FieldComparisonSpec, ref: Reference, form: FormChange
+    ) -> list[_Approval]:
+        step = self._step
+        before, after = step.old(ref), step.new(ref)
+        is_signature = spec.field_type == "/Sig"
+        is_signed = is_signature and "/V" not in before and "/V" in after
+        keys = _VALUE_SHAPES
+        if is_signature:
+            keys = _SIGNING_SHAPES if is_signed else _FLAG_SHAPES
+        changed = _changed_entries(title, before, after, keys)
+        level = ModificationLevel.FORM_FILLING
+        is_harmless = changed <= _FLAG_SHAPES.keys()
+        naming = replace(
+            _update(ref, title),
+            valid_when_locked=is_harmless,
+        )
+        own = ModificationLevel.LTA_UPDATES if is_signature else level
+        allowed = [(own, each) for each in _by_uses(step, form.before, naming)]
+        if is_signature and not is_signed:
+            return allowed
+        allowed += ((level, each) for each in _looks(step, title, ref))
+        if is_signed:
+            kids = [resolve(raw) for raw in raw_items(entry(after, "/Kids"))]
+            nodes = [after, *kids]
+            _demand_blank_timestamp(title, nodes)
+            seen = any(map(_has_place, nodes))
+            allowed += _signature_value(step, title, after, seen=seen)
+        else:
+            if "/V" in changed and "/V" in after:
+                fresh = _fresh_below(step, after.raw_get("/V"))
+                allowed += ((level, _update(each, title)) for each in fresh)
             self._note(title, spec, allowed)
         return allowed
 
@@ -217,7 +547,7 @@ class _ChangedFields(FieldMDPRule):
         self,
         title: str,
         spec: FieldComparisonSpec,
-        allowed: list[tuple[ModificationLevel, FormUpdate]],
+        allowed: list[_Approval],
     ) -> None:
         """Note a filled field.
 
@@ -247,7 +577,38 @@ class _ChangedFields(FieldMDPRule):
             )
         if spec.field_type == "/Btn":
             _demand_shown_state(shown, after, new)
-        self._notes.values.append(FilledField(shown, old, new))
+        _demand_same_rich_text(shown, before, after)
+        self._notes.values.append(FilledField(title, old, new))
+
+
+def _demand_same_rich_text(title: str, before: object, after: object) -> None:
+    """Demand that rich text that is new has the text of the value.
+
+    Some readers show it in place of the value.
+
+    Raises:
+        Objection: it has another text.
+
+    Source: ISO 32000-2, 12.7.4.4 (/RV).
+    """
+    rich = entry(after, "/RV")
+    if rich is None or same(rich, entry(before, "/RV"), spelled=False):
+        return
+    plain = [
+        "".join(text.split())
+        for text in (unescape(_TAG.sub("", _whole(rich))), _whole(entry(after, "/V")))
+    ]
+    if plain[0] != plain[1]:
+        raise Objection(f'the field "{title}" has another rich text than its value')
+
+
+def _whole(value: object) -> str:
+    """Return a text string, or the text of a stream."""
+    if isinstance(value, StreamObject):
+        value = pdf_string(value.data)
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return str(value or "")
 
 
 def _demand_shown_state(title: str, widget: object, value: str) -> None:
@@ -263,11 +624,10 @@ def _demand_shown_state(title: str, widget: object, value: str) -> None:
         raise Objection(f'the field "{title}" shows another state than its value')
 
 
-class _Widgets(FieldMDPRule):
-    """Rule that the widgets of a field with several may show its new value.
+class _Widgets:
+    """Rule that the widgets of a field may show its new value.
 
-    pyHanko passes over kids without a name: to it no radio button may be chosen, and
-    no field be filled in that is shown on two pages.
+    A widget is a kid without a name. Readers show the value of its parent in it.
 
     Args:
         step: the two revisions.
@@ -278,46 +638,50 @@ class _Widgets(FieldMDPRule):
     def __init__(self, step: StepContext) -> None:
         self._step = step
 
-    def apply(self, context: FieldComparisonContext) -> Approvals:
+    def apply(self, form: FormChange) -> Approvals:
         """Yield changed widgets of fields whose value was changed.
 
         Args:
-            context: the form before and after.
+            form: the form before and after.
         """
-        for title, spec in context.field_specs.items():
+        for title, spec in form.fields:
             old, new = spec.old_field, spec.new_field
-            if spec.field_type == "/Sig" or old is None or new is None:
+            if old is None or new is None or spec.new_field_ref is None:
                 continue
-            if _same_value(old, new):
+            owner = _key(spec.new_field_ref)
+            widgets = form.before.fields[owner].widgets
+            if spec.field_type == "/Sig":
+                # Readers would show each mark of a signature that has several.
+                if "/V" in old or "/V" not in new or len(widgets) > 1:
+                    continue
+            elif _same_value(old, new):
                 continue
-            for raw in raw_items(entry(new, "/Kids")):
-                key = key_of(raw)
-                if key in self._step.changed and key is not None:
-                    if spec.field_type == "/Btn":
-                        widget = self._step.new(Reference(*key))
-                        _demand_shown_state(title_of(title), widget, _value(new))
-                    yield from self._approve(title, key)
+            for key in widgets:
+                if key not in self._step.changed:
+                    continue
+                if spec.field_type == "/Btn":
+                    widget = self._step.new(Reference(*key))
+                    _demand_shown_state(title_of(title), widget, _value(new))
+                yield from self._approve(title, key, owner, form)
 
-    def _approve(self, title: str, key: Key) -> Approvals:
-        """Approve a widget that differs in its appearance alone."""
+    def _approve(
+        self, title: str, key: Key, owner: Key, form: FormChange
+    ) -> Iterator[_Approval]:
+        """Approve a widget of one field that differs in its appearance alone."""
         ref, step = Reference(*key), self._step
         old, new = step.old(ref), step.new(ref)
-        if not _is_widget(old) or not _is_widget(new):
+        trees = form.before, form.after
+        if any(tree.owners.get(key) != [owner] for tree in trees) or not all(
+            _is_widget(node, owner) for node in (old, new)
+        ):
             return
-        changed = {
-            each
-            for each in old.keys() | new.keys()
-            if not same(_raw(old, each), _raw(new, each))
-        }
-        if not changed <= {"/AS", "/AP", "/M"}:
-            return
-        refs = {ref}
-        if "/AP" in new:
-            refs |= step.new.collect_dependencies(
-                new.raw_get("/AP"), since_revision=step.new.revision
-            )
-        for each in refs:
-            yield ModificationLevel.FORM_FILLING, FormUpdate(each, field_name=title)
+        _changed_entries(title, old, new, _WIDGET_SHAPES)
+        updates = [
+            *_by_uses(step, form.before, _update(ref, title)),
+            *_looks(step, title, ref),
+        ]
+        for each in updates:
+            yield ModificationLevel.FORM_FILLING, each
 
 
 def _same_value(old: object, new: object) -> bool:
@@ -339,8 +703,15 @@ def _same_value(old: object, new: object) -> bool:
     )
 
 
-def _is_widget(node: object) -> bool:
-    return isinstance(node, DictionaryObject) and "/T" not in node
+def _is_widget(node: object, owner: Key) -> bool:
+    """Return whether an object is a widget, and no field, below a field."""
+    return (
+        isinstance(node, DictionaryObject)
+        and not isinstance(node, StreamObject)
+        and "/T" not in node
+        and name(node, "/Subtype") == "/Widget"
+        and key_of(_raw(node, "/Parent")) == owner
+    )
 
 
 def _value(node: object) -> str:
@@ -360,27 +731,26 @@ def _text(value: object) -> str:
     return "" if value is None else title_of(value)
 
 
-def _demand_blank_timestamp(title: str, spec: FieldComparisonSpec) -> None:
+def _demand_blank_timestamp(title: str, nodes: Sequence[object]) -> None:
     """Demand that a document timestamp draws nothing, in whatever field it is.
+
+    Args:
+        title: full name of the field.
+        nodes: the field, and its widget.
 
     Source: ISO 32000-2, 12.8.5 (a document timestamp should have no appearance).
 
     Raises:
         Objection: it may be seen.
     """
-    after = spec.new_field
-    was_filled = spec.old_field is not None and "/V" in spec.old_field
-    if was_filled or name(entry(after, "/V"), "/Type") != "/DocTimeStamp":
-        return
-    kids = [resolve(raw) for raw in raw_items(entry(after, "/Kids"))]
-    if any(_is_seen(each, title_of(title)) for each in (after, *kids)):
-        raise Objection(f'the document timestamp "{title_of(title)}" shows something')
+    shown = title_of(title)
+    is_timestamp = name(entry(nodes[0], "/V"), "/Type") == "/DocTimeStamp"
+    if is_timestamp and any(_is_seen(each, shown) for each in nodes):
+        raise Objection(f'the document timestamp "{shown}" shows something')
 
 
-class _NewFields(FieldMDPRule):
-    """pyHanko's rule for new signature fields, with one mark each on one page.
-
-    pyHanko lets a field have any number of marks, on any number of pages.
+class _NewFields:
+    """Rule that fields stay, and that new ones are for one signature mark each.
 
     Args:
         step: the two revisions.
@@ -388,70 +758,145 @@ class _NewFields(FieldMDPRule):
     """
 
     def __init__(self, step: StepContext, notes: FormNotes) -> None:
-        # Widgets are judged here: pyHanko walks all pages of both revisions for that.
-        self._usual = SigFieldCreationRule(approve_widget_bindings=False)
         self._step = step
         self._notes = notes
 
-    def apply(self, context: FieldComparisonContext) -> Approvals:
+    def apply(self, form: FormChange) -> Approvals:
         """Yield the objects of new fields, and the pages that got their marks.
 
         Args:
-            context: the form before and after.
+            form: the form before and after.
 
         Raises:
             Objection: a field is of another kind, was deleted, or has several marks.
         """
+        _demand_kept(form)
         marks: dict[Key, str] = {}
-        unseen: set[str] = set()
-        for title, spec in context.field_specs.items():
-            shown = title_of(title)
-            if spec.new_field_ref is None:
-                raise Objection(f'the field "{shown}" was deleted after it')
-            if spec.old_field_ref is not None:
+        for key, each in form.after.fields.items():
+            if key in form.before.fields:
                 continue
-            if spec.field_type != "/Sig":
+            shown = title_of(each.title)
+            is_old = _was_in_use(self._step, key)
+            if each.kind != "/Sig" or is_old or each.above is not None:
                 raise Objection(f'the field "{shown}" was added after it')
-            node = spec.new_field_ref.get_object()
-            key, mark = _mark_of(node, spec.new_field_ref, shown)
-            marks[key] = title
-            seen = [_is_seen(each, shown) for each in (node, mark)]
-            if any(seen):
-                self._notes.marks.add(shown)
-            else:
-                unseen.add(title)
-        for level, update in self._usual.apply(context):
-            # pyHanko counts any appearance of a field as form filling. One that
-            # draws nothing is none: EU DSS writes it for document timestamps.
-            if update.field_name in unseen:
-                yield (
-                    ModificationLevel.LTA_UPDATES,
-                    replace(update, valid_when_locked=True),
-                )
-            else:
-                yield level, update
+            yield from self._new(each, form.after, marks)
         if marks:
             yield from _bindings(self._step, marks)
 
+    def _new(
+        self, new: FormField, tree: FormTree, marks: dict[Key, str]
+    ) -> Iterator[_Approval]:
+        """Yield the objects of one new signature field, and note its mark.
 
-def _mark_of(
-    node: object, reference: Reference, title: str
-) -> tuple[Key, PdfObject | None]:
-    """Find the one annotation of a field, which may be the field itself.
+        Raises:
+            Objection: it has several marks, or an entry that it may not have.
+        """
+        step, title = self._step, new.title
+        node = step.new(Reference(*new.key))
+        key, mark = _mark_of(step, new, tree)
+        if mark is not None:
+            marks[key] = title
+        nodes = [node] if mark is None or key == new.key else [node, mark]
+        # Each node is looked at: an odd place of any is refused.
+        seen = {_is_seen(each, title_of(title)) for each in nodes}
+        is_seen = True in seen
+        if is_seen:
+            self._notes.marks[new.key] = title
+        has_place = any(map(_has_place, nodes))
+        filling, lta = ModificationLevel.FORM_FILLING, ModificationLevel.LTA_UPDATES
+        kids = key_of(_raw(node, "/Kids"))
+        for each in {new.key, key, *([] if kids is None else [kids])}:
+            yield (
+                filling if has_place else lta,
+                replace(
+                    _update(Reference(*each), title),
+                    valid_when_locked=not has_place,
+                    valid_when_certifying=not has_place,
+                ),
+            )
+        below = [each.raw_get("/AP") for each in nodes if "/AP" in each]
+        below += [node.raw_get(each) for each in ("/Lock", "/SV") if each in node]
+        for value in below:
+            for ref in _fresh_below(step, value):
+                # An appearance that draws nothing is none: EU DSS writes it for
+                # document timestamps.
+                update = replace(_update(ref, title), valid_when_locked=not is_seen)
+                yield filling if is_seen else lta, update
+        if "/V" in node:
+            _demand_blank_timestamp(title, nodes)
+            yield from _signature_value(step, title, node, seen=is_seen)
+
+
+def _demand_kept(form: FormChange) -> None:
+    """Demand that each field stays the same object with the same name and type.
 
     Raises:
-        Objection: there are several, or one has an action.
+        Objection: one was deleted, or the list of fields has other entries.
     """
+    for key, each in form.before.fields.items():
+        shown, now = title_of(each.title), form.after.fields.get(key)
+        if now is None:
+            raise Objection(f'the field "{shown}" was deleted after it')
+        if (now.title, now.kind, now.above) != (each.title, each.kind, each.above):
+            raise Objection(f'the field "{shown}" was changed after it')
+    lists = [
+        [raw for raw in tree.listed if key_of(raw) is None]
+        for tree in (form.before, form.after)
+    ]
+    known = {key_of(raw) for raw in form.before.listed} | form.after.fields.keys()
+    is_odd = any(key_of(raw) not in known for raw in form.after.listed)
+    if is_odd or len(lists[0]) != len(lists[1]) or not all(map(same, *lists)):
+        raise Objection("the form's list of fields was changed after it")
+
+
+def _mark_of(
+    step: StepContext, new: FormField, tree: FormTree
+) -> tuple[Key, DictionaryObject | None]:
+    """Find the one widget of a new field, which may be the field itself.
+
+    Returns:
+        Its key; the field's own, and None, if the field has none.
+
+    Raises:
+        Objection: there are several, or one has an entry that it may not have.
+    """
+    title = title_of(new.title)
+    node = step.new(Reference(*new.key))
     kids = list(raw_items(entry(node, "/Kids")))
     if len(kids) > 1 or (kids and name(node, "/Subtype") is not None):
         raise Objection(f'the new signature field "{title}" has several marks')
-    mark = resolve(kids[0]) if kids else resolve(node)
-    if any(entry(each, action) for each in (node, mark) for action in _ACTIONS):
-        raise Objection(f'the new signature field "{title}" has an action')
-    key = key_of(kids[0]) if kids else (reference.idnum, reference.generation)
-    if key is None:
+    if not kids:
+        is_mark = "/Subtype" in node
+        marks = _MARK_SHAPES if is_mark else {}
+        _demand_shapes(title, node, {**_FIELD_SHAPES, **marks})
+        return new.key, node if is_mark else None
+    key = key_of(kids[0])
+    if key is None or key not in new.widgets or tree.owners[key] != [new.key]:
         raise Objection(f'the mark of the new field "{title}" is no object of its own')
+    mark = step.new(Reference(*key))
+    _demand_shapes(title, node, _FIELD_SHAPES)
+    _demand_shapes(title, mark, _MARK_SHAPES)
+    if not _is_widget(mark, new.key):
+        raise Objection(f'the mark of the new field "{title}" is none of its own')
     return key, mark
+
+
+def _demand_shapes(
+    title: str, node: DictionaryObject, shapes: Mapping[str, "_Shape"]
+) -> None:
+    """Demand that a new field or mark has known entries alone.
+
+    Raises:
+        Objection: it has another one, or one of another kind.
+    """
+    for key in node:
+        if key in _ACTIONS:
+            raise Objection(f'the new signature field "{title}" has an action')
+        if key not in shapes or not shapes[key](node.raw_get(key)):
+            # A key of a file may hold anything.
+            shown = key if key in shapes else "an entry"
+            words = "is not that of a signature"
+            raise Objection(f'{shown} of the new field "{title}" {words}')
 
 
 def _is_seen(mark: object, title: str) -> bool:
@@ -480,6 +925,13 @@ def _direct_box(raw: object) -> list[float] | None:
     direct = all(isinstance(each, NumberObject | FloatObject) for each in items)
     known = [n for each in items if (n := number(each)) is not None]
     return known if direct and len(items) == len(known) == 4 else None  # noqa: PLR2004 (corners)
+
+
+def _has_place(node: object) -> bool:
+    """Return whether an annotation may cover a part of its page."""
+    raw = _raw(node, "/Rect")
+    box = _direct_box(raw)
+    return raw is not None and (box is None or _has_area(box))
 
 
 def _has_area(box: Sequence[float]) -> bool:
@@ -542,7 +994,8 @@ def _bindings(
             raise Objection(f"annotations of page {page} were changed after it")
         shown.update(added)
         try:
-            demand_same_entries(old, new, frozenset({"/Annots"}))
+            copied = copied_entries(step, page_key)
+            demand_same_entries(old, new, copied | {"/Annots"})
         except SuspiciousModification as exc:
             raise Objection(_page_reason(page, page_key)) from exc
         title = marks[added[0]] if len(added) == 1 else None
@@ -593,6 +1046,53 @@ def demand_same_entries(
         demand_clear_names(old.raw_get(key))
 
 
+def copied_entries(step: StepContext, page: Key) -> frozenset[str]:
+    """Return the entries of a page that it inherited before, and now has itself.
+
+    Some writers copy them into each page that they write again.
+
+    Args:
+        step: the two revisions.
+        page: an object of the page tree.
+
+    Source: ISO 32000-2, 7.7.3.4.
+    """
+    old, new = step.old(Reference(*page)), step.new(Reference(*page))
+    return frozenset(
+        key
+        for key in _INHERITED
+        if _raw(old, key) is None
+        and (has := _raw(new, key)) is not None
+        and same(_from_tree(step, page, key), has)
+    )
+
+
+def _from_tree(step: StepContext, page: Key, key: str) -> PdfObject | None:
+    """Return an entry that a page inherits, as it stands in the page tree.
+
+    Some readers inherit along the tree, others along /Parent.
+
+    Returns:
+        None if there is none, or if the two ways differ.
+    """
+    above = step.index.pages.parents
+    root = key_of(_raw(step.old.root, "/Pages"))
+    for _ in range(_DEEPEST):
+        node = step.old(Reference(*page))
+        found = _raw(node, key)
+        if found is not None:
+            return found
+        if page == root:
+            return NumberObject(0) if key == "/Rotate" else None
+        parent = above.get(page[0])
+        if isinstance(step.old(Reference(*(parent or TRAILER))), ArrayObject):
+            parent = above.get((parent or TRAILER)[0])
+        if parent is None or key_of(_raw(node, "/Parent")) != parent:
+            return None
+        page = parent
+    return None
+
+
 def _pages_of(step: StepContext) -> list[Key]:
     """List the pages that a step replaces, or whose array of annotations it does."""
     numbers = step.index.pages.numbers
@@ -613,11 +1113,11 @@ def _page_reason(page: int, key: Key) -> str:
     return f"page {page} was changed after it (object {key[0]})"
 
 
-class FormRule(FormUpdatingRule):
-    """pyHanko's rule for a form, with fields drawn by what was signed.
+class FormRule:
+    """Rule for a form, with fields drawn by what was signed.
 
-    pyHanko takes /NeedAppearances and the form's own defaults for harmless. By the
-    first a reader draws each field again, by the others it draws fields that have no
+    /NeedAppearances and the form's own defaults are not harmless. By the first a
+    reader draws each field again, by the others it draws fields that have no
     appearance, so that another value may be seen than the signed one.
 
     Args:
@@ -628,106 +1128,94 @@ class FormRule(FormUpdatingRule):
     """
 
     def __init__(self, step: StepContext, notes: FormNotes) -> None:
-        super().__init__(
-            field_rules=[
-                _UniqueNames(step),
-                _NewFields(step, notes),
-                _ChangedFields(SigFieldModificationRule, step, notes),
-                _ChangedFields(GenericFieldModificationRule, step, notes),
-                _Widgets(step),
-            ]
+        self._step = step
+        self._rules = (
+            _NewFields(step, notes),
+            _ChangedFields(step, notes),
+            _Widgets(step),
         )
 
-    def apply(self, old: HistoricalResolver, new: HistoricalResolver) -> Approvals:
+    def apply(self) -> Approvals:
         """Yield the objects of the form that may be as they are now.
-
-        Args:
-            old: the revision before.
-            new: the revision after.
 
         Raises:
             Objection: a change is not allowed.
+            SuspiciousModification: the same, without a reason for people.
         """
+        old, new = self._step.old, self._step.new
         before = dictionary(old.root, "/AcroForm")
         after = dictionary(new.root, "/AcroForm")
         if before is not None and after is not None:
-            reason = _drawn_otherwise(old.root, new.root, before, after)
-            if reason and _has_values(old):
+            reason = _drawn_otherwise(self._step, before, after)
+            if reason:
                 raise Objection(reason)
-        yield from super().apply(old, new)
+        yield from self._entry(old.root, new.root, "/Root", "/AcroForm")
+        compare_dicts(before, after, ACROFORM_EXEMPT_STRICT_COMPARISON)
+        if before is None or after is None:
+            raise SuspiciousModification("no form")
+        for key in ("/Fields", "/DR"):
+            yield from self._entry(before, after, "/Root", "/AcroForm", key)
+        if "/DR" in after:
+            for ref in _fresh_below(self._step, after.raw_get("/DR")):
+                yield ModificationLevel.FORM_FILLING, FormUpdate(ref)
+        form = _form_change(self._step)
+        _demand_unique_names(form, self._step.changed)
+        for rule in self._rules:
+            yield from rule.apply(form)
+
+    def _entry(
+        self, before: DictionaryObject, after: DictionaryObject, *path: str
+    ) -> Iterator[_Approval]:
+        """Approve the object of an entry, wherever it is now.
+
+        Raises:
+            SuspiciousModification: the entry was removed, or is another old object.
+        """
+        old = self._step.old
+        context = Context.from_absolute(old, RawPdfPath(*path))
+        is_shown = path[-1] == "/DR"
+        level = ModificationLevel.LTA_UPDATES
+        for ref in compare_key_refs(path[-1], old, before, after):
+            yield (
+                ModificationLevel.FORM_FILLING if is_shown else level,
+                FormUpdate(ref, context_checked=context),
+            )
 
 
-class _UniqueNames(FieldMDPRule):
-    """Rule that a changed field shares its full name with no other field.
+def _demand_unique_names(form: FormChange, changed: frozenset[Key]) -> None:
+    """Demand that a field that is added or changed shares its name with no other.
 
-    By their names pyHanko keys fields: of two with one name it judges one. A nameless
-    parent, or a name in another string type, makes two of them.
+    Readers take fields of one full name for one field. Fields that share a name, and
+    stay as they were, were seen by the signer.
 
-    Args:
-        step: the two revisions.
+    Raises:
+        Objection: two fields have one name, and the step changes one of them.
 
     Source: ISO 32000-2, 12.7.4.2 (one name, one field).
     """
-
-    def __init__(self, step: StepContext) -> None:
-        self._step = step
-
-    def apply(self, context: FieldComparisonContext) -> Approvals:
-        """Yield nothing.
-
-        Args:
-            context: the form before and after.
-
-        Raises:
-            Objection: two fields have one name, and the step changes one of them.
-        """
-        # The later form has all fields of the earlier one, by the other rules.
-        seen: dict[str, set[Key]] = {}
-        for title, key in _named(context.new.root):
-            seen.setdefault(title, set()).add(key)
-        for title, keys in seen.items():
-            if len(keys) > 1 and not keys.isdisjoint(self._step.changed):
-                raise Objection(f'several fields are named "{title_of(title)}"')
-        return ()
-
-
-def _named(catalog: DictionaryObject) -> Iterator[tuple[str, Key]]:
-    """Yield each named field that is an object of its own, with its full name."""
-    budget = Budget(_NODES)
-    todo: list[tuple[object, str]] = [
-        (raw, "")
-        for raw in raw_items(entry(dictionary(catalog, "/AcroForm"), "/Fields"))
-    ]
-    seen: set[Key] = set()
-    while todo:
-        budget.take()
-        raw, above = todo.pop()
-        key, node = key_of(raw), resolve(raw)
-        if key is None or key in seen or not isinstance(node, DictionaryObject):
-            continue
-        seen.add(key)
-        title = above
-        if "/T" in node:
-            text: object = entry(node, "/T")
-            part = text.decode("latin-1") if isinstance(text, bytes) else str(text)
-            title = f"{above}.{part}"[-_NAME_CHARS:] if above else part
-            yield title, key
-        todo += ((kid, title) for kid in raw_items(entry(node, "/Kids")))
-
-
-def _has_values(signed: HistoricalResolver) -> bool:
-    """Return whether the form has fields that are not for signatures."""
-    nodes = (resolve(raw) for raw in form_fields(signed.root, Budget(_NODES)))
-    return any(name(node, "/FT") not in {None, "/Sig"} for node in nodes)
+    for title, keys in form.after.names.items():
+        is_kept = keys == form.before.names.get(title)
+        if len(keys) > 1 and not (is_kept and keys.isdisjoint(changed)):
+            raise Objection(f'several fields are named "{title_of(title)}"')
 
 
 def _drawn_otherwise(
-    old: DictionaryObject,
-    new: DictionaryObject,
-    before: DictionaryObject,
-    after: DictionaryObject,
+    step: StepContext, before: DictionaryObject, after: DictionaryObject
 ) -> str:
-    """Say which entry makes readers draw signed fields differently; empty: none."""
+    """Say which entry makes readers draw signed values differently; empty: none."""
+    resources, later = (dictionary(each, "/DR") for each in (before, after))
+    reason = _redrawn(step, before, after) or _replaced_resource(resources, later)
+    if reason:
+        # Without such values the entry draws nothing.
+        is_shown = any(_inherited(n, "/FT") != "/Sig" for n in _by_defaults(step.old))
+        return reason if is_shown else ""
+    return _newly_drawn(step.old, after, resources, later)
+
+
+def _redrawn(
+    step: StepContext, before: DictionaryObject, after: DictionaryObject
+) -> str:
+    old, new = step.old.root, step.new.root
     if leaves_appearances_open(new) > leaves_appearances_open(old):
         return "readers are asked to draw the form's fields again"
     looks = entry(before, "/DA")
@@ -735,17 +1223,44 @@ def _drawn_otherwise(
         return "the form's default appearance was changed after it"
     if (number(entry(after, "/Q")) or 0) != (number(entry(before, "/Q")) or 0):
         return "the form's text alignment was changed after it"
-    resources, later = (dictionary(each, "/DR") for each in (before, after))
+    return ""
+
+
+def _replaced_resource(
+    resources: DictionaryObject | None, later: DictionaryObject | None
+) -> str:
     for kind in resources or ():
         had, has = dictionary(resources, kind), dictionary(later, kind)
         for each in had or ():
             if not same(_raw(had, each), _raw(has, each)):
                 return "resources of the form were changed after it"
-    return _newly_drawn(old, after, resources, later)
+    return ""
+
+
+def _by_defaults(view: RevisionView) -> Iterator[DictionaryObject]:
+    """Yield what readers may draw by the form's defaults.
+
+    These are the form's fields, and the widgets and free texts of pages, which need
+    not be in the form.
+
+    Source: ISO 32000-2, 12.5.6.6 and 12.7.4.3.
+    """
+    nodes = [resolve(raw) for raw in form_fields(view.root, Budget(_NODES))]
+    for page in walk_pages(view.root, _NODES).pages:
+        nodes += (
+            node
+            for raw in raw_items(entry(page.node, "/Annots"))
+            if name(node := resolve(raw), "/Subtype") in {"/Widget", "/FreeText"}
+        )
+    for node in nodes:
+        if isinstance(node, DictionaryObject) and (
+            "/Rect" in node or _inherited(node, "/FT") is not None
+        ):
+            yield node
 
 
 def _newly_drawn(
-    old: DictionaryObject,
+    old: RevisionView,
     after: DictionaryObject,
     resources: DictionaryObject | None,
     later: DictionaryObject | None,
@@ -761,20 +1276,22 @@ def _newly_drawn(
         for each in has or ()
         if each not in (had or ()) and not _is_helvetica(entry(has, each))
     }
-    is_open = leaves_appearances_open(old)
-    default = entry(dictionary(old, "/AcroForm"), "/DA")
-    for raw in form_fields(old, Budget(_NODES)):
-        node = resolve(raw)
-        if "/Rect" not in (node if isinstance(node, DictionaryObject) else ()):
+    default, now = entry(dictionary(old.root, "/AcroForm"), "/DA"), entry(after, "/DA")
+    if not added and (default is not None or now is None):
+        return ""
+    is_open = leaves_appearances_open(old.root)
+    for node in _by_defaults(old):
+        is_note = name(node, "/Subtype") == "/FreeText"
+        is_drawn = entry(dictionary(node, "/AP"), "/N") is not None
+        if "/Rect" not in node or (is_drawn and (is_note or not is_open)):
             continue
-        is_drawn = entry(dictionary(node, "/AP"), "/N") is not None and not is_open
-        if is_drawn or _inherited(node, "/V") is None:
+        if _inherited(node, "/Contents" if is_note else "/V") is None:
             continue
         if _inherited(node, "/FT") == "/Sig":
             continue
-        looks = _inherited(node, "/DA") or default or entry(after, "/DA")
-        is_new = looks is not None and _inherited(node, "/DA") is default is None
-        if is_new or added & {*_FONT.findall(_text(looks))}:
+        own = _inherited(node, "/DA")
+        is_new = own is default is None and now is not None
+        if is_new or added & {*_FONT.findall(_text(own or default or now))}:
             title = title_of(_inherited(node, "/T") or "")
             return f'the form draws the value of the field "{title}" in another way'
     return ""

@@ -31,6 +31,7 @@ from worker.sandbox.structure import (
     CheckedReader,
     read_structure,
 )
+from worker.sandbox.verify.form_rules import title_of
 from worker.sandbox.verify.later_revisions import LaterChanges, LaterRevisions
 from worker.sandbox.verify.page_pictures import (
     FilledLooks,
@@ -249,7 +250,7 @@ class RevisionHistory:
         for each in filled:
             if each.shown and each.name in looks.text_fields:
                 words = "shows another text than the value that was filled in"
-                return filled, f'the field "{each.name}" {words}'
+                return filled, f'the field "{title_of(each.name)}" {words}'
         if looks.hide_text:
             return filled, "a field that was filled in hides text of its page"
         return filled, ""

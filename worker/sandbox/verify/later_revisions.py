@@ -31,6 +31,7 @@ from pyhanko.sign.validation import EmbeddedPdfSignature
 from appliance.domain.verification import Answer, FilledField
 from worker.sandbox.inspect.pdf_objects import (
     Budget,
+    Key,
     dictionary,
     entry,
     key_of,
@@ -61,7 +62,7 @@ class LaterChanges:
     fields: frozenset[str]
     """Form fields that were changed, filled in or signed."""
     filled: tuple[FilledField, ...]
-    """Values that were filled in, in order of the fields' names."""
+    """Values that were filled in, in order of the fields' exact full names."""
     objects: frozenset[int]
     """Numbers of all objects that later revisions define."""
 
@@ -100,7 +101,7 @@ class LaterRevisions:
         self._budget = Budget(_STEPS)
         self._steps: dict[int, Step | Objection | str] = {}
         """Judgements, by the number of the later revision; text: unchecked."""
-        self._signed: frozenset[str] | None = None
+        self._signed: frozenset[Key | None] | None = None
         self._permissions: list[tuple[int, _Permissions]] | None = None
 
     def changes_after(self, signature: EmbeddedPdfSignature) -> LaterChanges:
@@ -189,9 +190,10 @@ class LaterRevisions:
             for title in sorted(step.locked):
                 if any(lock.is_locked(title) for lock in own.locks):
                     return f'the locked field "{title_of(title)}" was changed after it'
-            unsigned = step.marks - self._signed_fields()
-            if unsigned:
-                return f'the visible field "{min(unsigned)}" was added and not signed'
+            for key, title in step.marks:
+                if key not in self._signed_fields():
+                    shown = title_of(title)
+                    return f'the visible field "{shown}" was added and not signed'
             if own.level is None:
                 continue
             if step.uncertified:
@@ -277,12 +279,12 @@ class LaterRevisions:
         except Exception:  # noqa: BLE001 (forged cross-references raise anything)
             return frozenset()
 
-    def _signed_fields(self) -> frozenset[str]:
-        """Names of fields with a signature, which has an answer of its own."""
+    def _signed_fields(self) -> frozenset[Key | None]:
+        """Return the fields with a signature, which has an answer of its own."""
         if self._signed is None:
             self._signed = frozenset(
-                title_of(title)
-                for title, value, _ in enumerate_sig_fields(
+                key_of(node)
+                for _, value, node in enumerate_sig_fields(
                     self._reader, filled_status=True
                 )
                 if name(value.get_object(), "/Type") != "/DocTimeStamp"

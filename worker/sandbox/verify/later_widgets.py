@@ -22,6 +22,7 @@ from worker.sandbox.inspect.pdf_objects import (
     raw_items,
     resolve,
 )
+from worker.sandbox.verify.form_tree import full_name, partial_name
 from worker.sandbox.verify.object_history import ObjectHistory
 
 _NODES: Final = 500_000
@@ -37,7 +38,7 @@ def later_widgets(
     Args:
         reader: the open file.
         revision: pyHanko's index of a revision.
-        filled: full names of the fields that were filled in later.
+        filled: exact full names of the fields that were filled in later.
 
     Returns:
         As `LaterWidgets.after`.
@@ -119,7 +120,7 @@ class LaterWidgets:
 
         Args:
             revision: pyHanko's index of a revision.
-            filled: full names of the fields that were filled in later.
+            filled: exact full names of the fields that were filled in later.
 
         Returns:
             Rectangles x0 < x1, y0 < y1 in unrotated user space, by 1-based page:
@@ -230,8 +231,7 @@ class LaterWidgets:
             if not isinstance(raw, IndirectObject) or raw.idnum in seen:
                 continue
             seen.add(raw.idnum)
-            own = name(node, "/T")
-            title = ".".join(part for part in (above, own) if part)
+            title = full_name(above, partial_name(node))
             kind = name(node, "/FT") or kind
             kids = list(raw_items(entry(node, "/Kids")))
             below = [kid for kid in kids if "/T" in _keys(resolve(kid))]

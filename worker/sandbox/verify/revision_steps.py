@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from pyhanko.pdf_utils.generic import (
+    ArrayObject,
+    BooleanObject,
     DictionaryObject,
     NameObject,
     Reference,
+    StreamObject,
 )
 from pyhanko.pdf_utils.reader import HistoricalResolver, RawPdfPath
 from pyhanko.sign.diff_analysis import (
@@ -30,21 +33,36 @@ from pyhanko.sign.diff_analysis import (
 )
 from pyhanko.sign.diff_analysis.constants import ROOT_EXEMPT_STRICT_COMPARISON
 from pyhanko.sign.diff_analysis.form_rules_api import FormUpdate
-from pyhanko.sign.diff_analysis.rules_api import AbsoluteContext, ApprovalType, Context
+from pyhanko.sign.diff_analysis.rules_api import (
+    AbsoluteContext,
+    ApprovalType,
+    Context,
+    RelativeContext,
+)
 
 from appliance.domain.verification import FilledField
-from worker.sandbox.inspect.pdf_objects import Key, dictionary, entry, key_of, raw_items
+from worker.sandbox.inspect.pdf_objects import (
+    Key,
+    dictionary,
+    entry,
+    key_of,
+    raw_items,
+    resolve,
+)
 from worker.sandbox.verify.form_rules import (
     FormNotes,
     FormRule,
     Objection,
     StepContext,
+    copied_entries,
     demand_same_entries,
 )
 from worker.sandbox.verify.revisions import (
+    TRAILER,
     PageNodes,
     ReferenceIndex,
     RevisionView,
+    Use,
     demand_clear_names,
     differs_in_kind,
     references,
@@ -65,8 +83,9 @@ class Step:
     """Fields, by the names that locks use, whose changes a lock forbids."""
     uncertified: frozenset[str] = frozenset()
     """Fields whose changes any DocMDP level forbids."""
-    marks: frozenset[str] = frozenset()
-    """New signature fields that can be seen: each must be signed in the end."""
+    marks: tuple[tuple[Key, str], ...] = ()
+    """New signature fields that can be seen, with their names: each must be signed in
+    the end."""
     values: tuple[FilledField, ...] = ()
 
 
@@ -110,7 +129,7 @@ def judge(index: ReferenceIndex, new: RevisionView) -> Step:
         _level(step, approvals),
         frozenset(locked),
         frozenset(uncertified),
-        frozenset(notes.marks),
+        tuple(notes.marks.items()),
         tuple(notes.values),
     )
 
@@ -143,12 +162,6 @@ def _level(
         if not step.old.revisions.in_use(key[0], step.old.revision)
     }
     pending = step.changed - _orphans(step, fresh)
-    replaced = {
-        key
-        for key in pending - fresh
-        if (given := approvals.get(key)) and not _is_blanket(given)
-    }
-    step.old.find_usages(replaced)
     level = ModificationLevel.LTA_UPDATES
     objections: list[Key] = []
     for key in sorted(pending):
@@ -194,47 +207,76 @@ def _demand_same_kinds(step: StepContext) -> None:
     for key in sorted(step.changed):
         if step.old.revisions.last_change(key, step.old.revision) is None:
             continue
-        reference = Reference(*key)
-        if differs_in_kind(step.old(reference), step.new(reference)):
+        old, new = (view(Reference(*key)) for view in (step.old, step.new))
+        # A drawing or metadata stream is replaced as a whole.
+        is_stream = isinstance(old, StreamObject) and isinstance(new, StreamObject)
+        if not is_stream and differs_in_kind(old, new):
             raise Objection(_reason(step, [key]))
-
-
-def _is_blanket(approvals: Iterable[_Approval]) -> bool:
-    return any(
-        update.approval_type is ApprovalType.BLANKET_APPROVE for _, update in approvals
-    )
 
 
 def _cleared(
     step: StepContext, key: Key, approvals: list[_Approval]
 ) -> ModificationLevel | None:
-    """Find the level that approves each path by which an object is reached.
+    """Find the level that approves each use of an object.
+
+    A rule approves one place from which an object is referred to, and knows the
+    object by that place. Any other place may give it another meaning, so that the
+    places count and not the paths from the trailer, which grow without bound.
 
     Returns:
-        None if a path remains that no rule expects.
+        None if a use remains that no rule expects.
     """
-    if not approvals:
-        return None
+    left: set[Use | None] = {*step.index.uses(key[0])}
     level = ModificationLevel.NONE
-    if _is_blanket(approvals):
-        # All levels up to the approval count, as in pyHanko.
-        for each, update in approvals:
-            level = max(level, each)
-            if update.approval_type is ApprovalType.BLANKET_APPROVE:
-                break
-        return level
-    paths = step.old._get_usages_of_ref(Reference(*key))  # noqa: SLF001 (pyHanko's rules use it)
-    left: set[AbsoluteContext] = {Context.from_absolute(step.old, p) for p in paths}
     for each, update in approvals:
         level = max(level, each)
-        checked = update.context_checked
-        if update.approval_type is ApprovalType.APPROVE_RELATIVE_CONTEXT:
-            left = {one for one in left if one.relative_view != checked}
-        elif isinstance(checked, AbsoluteContext):
-            left.discard(checked)
+        if update.approval_type is not ApprovalType.BLANKET_APPROVE:
+            left.discard(_place_of(step, update.context_checked))
+        elif key in step.index.pages.nodes or key == _key(step.old.root_ref):
+            # Links and the like refer to pages from everywhere.
+            return level
         if not left:
             return level
+    if approvals and not any(use and step.index.is_used(use) for use in left):
+        return level
     return None
+
+
+def _place_of(step: StepContext, context: object) -> Use | None:
+    """Return the place that an approval names.
+
+    Returns:
+        None if there was none before, or if something else leads there, too.
+    """
+    root = _key(step.old.root_ref)
+    if isinstance(context, RelativeContext):
+        anchor = context.anchor
+        above = _key(anchor) if isinstance(anchor, Reference) else TRAILER
+        return above, tuple(context.relative_path.path)
+    holder: Key = TRAILER
+    within: list[str | int] = []
+    value: object = step.old.trailer_view
+    for part in context.path.path if isinstance(context, AbsoluteContext) else ():
+        key = key_of(value)
+        if key is not None:
+            place = holder, tuple(within)
+            if key != root and any(
+                use != place and step.index.is_used(use)
+                for use in step.index.uses(key[0])
+            ):
+                return None
+            holder, within = key, []
+            value = resolve(value)
+        if isinstance(value, DictionaryObject) and isinstance(part, str):
+            value = value.raw_get(part) if part in value else None
+        elif isinstance(value, ArrayObject) and isinstance(part, int):
+            if part >= len(value):
+                return None
+            value = value.raw_get(part)
+        if value is None:
+            return None
+        within.append(part)
+    return holder, tuple(within)
 
 
 def _is_same(step: StepContext, key: Key) -> bool:
@@ -245,7 +287,13 @@ def _is_same(step: StepContext, key: Key) -> bool:
     """
     ref = Reference(*key)
     before = step.old.revisions.last_change(key, step.old.revision)
-    if before is None or not same(step.old(ref), step.new(ref)):
+    if before is None:
+        return False
+    old, new = step.old(ref), step.new(ref)
+    if key[0] in step.index.pages.numbers and isinstance(new, DictionaryObject):
+        copied = copied_entries(step, key)
+        new = DictionaryObject({k: v for k, v in dict.items(new) if k not in copied})
+    if not same(old, new):
         return False
     demand_clear_names(step.new(ref))
     return True
@@ -295,6 +343,10 @@ def demand_same_trailer(old: RevisionView, new: RevisionView) -> None:
     is_missing = not later and before is not None
     if known and (is_missing or (later and _octets(known[0]) != _octets(later[0]))):
         raise Objection("the file identifier was changed after it")
+
+
+def _key(ref: Reference) -> Key:
+    return ref.idnum, ref.generation
 
 
 def _octets(value: object) -> object:
@@ -433,7 +485,7 @@ def _form_approvals(
     ):
         return
     try:
-        yield from FormRule(step, notes).apply(step.old, step.new)
+        yield from FormRule(step, notes).apply()
     except Objection:
         raise
     except SuspiciousModification as exc:
@@ -513,9 +565,10 @@ def _keeps_metadata(step: StepContext) -> bool:
 class _CatalogRule(QualifiedWhitelistRule):
     """pyHanko's rule for the catalog, with values of the right kinds.
 
-    pyHanko does not look at the entries that it lets change. /Extensions and
-    /MarkInfo change nothing that is shown. A lower /Version makes a reader ignore
-    newer features, layers and transparency among them.
+    pyHanko does not look at the entries that it lets change. /Extensions changes
+    nothing that is shown. By /MarkInfo a reader takes the text of tags for the page's.
+    A lower /Version makes a reader ignore newer features, layers and transparency
+    among them.
 
     Source: ISO 32000-2, 7.7.2.
     """
@@ -539,11 +592,24 @@ class _CatalogRule(QualifiedWhitelistRule):
         for key in ("/Extensions", "/MarkInfo"):
             if key in after and not isinstance(entry(after, key), DictionaryObject):
                 raise Objection(f"{key} of the document catalog is no dictionary")
-        if _version(after) < _version(before):
+        # Some readers take the later of this and the header's, others this alone.
+        header = new.reader._header_version or (0, 0)  # noqa: SLF001 (no public way)
+        if not same(_raw(before, "/Version"), _raw(after, "/Version")) and (
+            _version(after) < max(header, _version(before))
+        ):
             raise Objection("the document's PDF version was lowered after it")
+        if _marked(before) != _marked(after):
+            raise Objection("the document's tags were switched on or off after it")
         demand_same_entries(before, after, ROOT_EXEMPT_STRICT_COMPARISON)
         rule = CatalogModificationRule()
         return rule.apply_qualified(old, new)
+
+
+def _marked(catalog: DictionaryObject) -> list[bool]:
+    """Return what /MarkInfo says. Source: ISO 32000-2, table 353."""
+    marks = dictionary(catalog, "/MarkInfo")
+    values = (entry(marks, key) for key in ("/Marked", "/UserProperties", "/Suspects"))
+    return [isinstance(each, BooleanObject) and each.value for each in values]
 
 
 def _version(catalog: DictionaryObject) -> tuple[int, int]:

@@ -24,14 +24,19 @@ from pyhanko.pdf_utils.generic import (
     StreamObject,
     TrailerReference,
 )
-from pyhanko.pdf_utils.reader import HistoricalResolver, PdfFileReader, RawPdfPath
+from pyhanko.pdf_utils.reader import HistoricalResolver, PdfFileReader
 from pyhanko.pdf_utils.xref import XRefSectionData
 
-from worker.sandbox.inspect.pdf_objects import Budget, Key, key_of
+from worker.sandbox.inspect.pdf_objects import Budget, Key, entry, key_of
 
 TRAILER: Final[Key] = (0, 0)
 """Key that stands for the trailer; object 0 is always free."""
 
+Path = tuple[str | int, ...]
+"""Keys and indices inside one object."""
+Use = tuple[Key, Path]
+"""Reference to an object: the object that holds it, and its place there."""
+_NOTHING: Final[tuple[frozenset[int], frozenset[int]]] = frozenset(), frozenset()
 
 _STEPS_AN_OBJECT: Final = 20
 """An element of a path takes about a microsecond, an object twenty."""
@@ -181,9 +186,6 @@ class RevisionView(HistoricalResolver):
         self.revision = revision
         self._decode_context = revisions.reader.decode_context.fresh()
         self.revisions = revisions
-        self.usages: ReferenceIndex | None = None
-        """Index that stands at this revision."""
-        self._paths: dict[Key, set[RawPdfPath]] = {}
         # pyHanko leaves the trailer's references to the newest revision.
         self._trailer = DictionaryObject(
             {
@@ -266,20 +268,6 @@ class RevisionView(HistoricalResolver):
                     continue
                 seen.add(Reference(*ref, pdf=self))
                 todo.append(self.revisions.raw(ref, self.revision))
-
-    def _load_reverse_xref_cache(self) -> None:
-        """Do nothing: paths are found when a rule asks for them."""
-
-    def _get_usages_of_ref(self, ref: Reference) -> set[RawPdfPath]:
-        key = (ref.idnum, ref.generation)
-        if key not in self._paths:
-            self._paths |= {} if self.usages is None else self.usages.paths({key})
-        return self._paths.get(key, set())
-
-    def find_usages(self, keys: set[Key]) -> None:
-        """Find the paths of several objects at once."""
-        if self.usages is not None and (missing := keys - self._paths.keys()):
-            self._paths |= self.usages.paths(missing)
 
 
 def _decrypted(value: Any) -> Any:
@@ -443,7 +431,7 @@ class ReferenceIndex:
     Args:
         revisions: index of the file.
         revision: the first revision that is needed.
-        budget: of objects and path elements that may be visited.
+        budget: of objects and values that may be visited.
     """
 
     def __init__(self, revisions: Revisions, revision: int, budget: Budget) -> None:
@@ -456,9 +444,9 @@ class ReferenceIndex:
         self._above: dict[int, set[Key]] = {}
         self._above_by_parent: dict[int, set[Key]] = {}
         self._tree: PageNodes | None = None
-        self._structure: frozenset[Key] | None = None
+        self._uses: dict[Key, dict[int, list[Path]]] = {}
+        self._reachable: set[int] | None = None
         self._index([TRAILER])
-        self.view.usages = self
 
     @property
     def view(self) -> RevisionView:
@@ -478,11 +466,9 @@ class ReferenceIndex:
         freed = self._revisions.freed_in(self.revision + 1)
         if self._tree and (
             any(key in self._tree.inner for key in changed)
-            or any(key[0] in freed for key in self._tree.paths)
+            or any(key[0] in freed for key in self._tree.nodes)
         ):
             self._tree = None
-        if self._structure and not self._structure.isdisjoint(changed):
-            self._structure = None
         self._revisions.forget(self.revision)
         self.revision += 1
         stale = [TRAILER, *changed]
@@ -490,9 +476,10 @@ class ReferenceIndex:
         for key in stale:
             self._drop(key)
         self._index(stale)
-        self.view.usages = self
+        self._reachable = None
 
     def _drop(self, key: Key) -> None:
+        self._uses.pop(key, None)
         below, by_parent = self._below.pop(key, (frozenset(), frozenset()))
         for number in below:
             self._above[number].discard(key)
@@ -572,103 +559,51 @@ class ReferenceIndex:
             seen |= above
         return None
 
-    def paths(self, keys: set[Key]) -> dict[Key, set[RawPdfPath]]:
-        """Find every path from the trailer to some objects.
+    def uses(self, number: int) -> list[Use]:
+        """Return the places in other objects that refer to a number.
 
-        A page is entered by its way through the page tree only, and the structure
-        tree from its own root only, as pyHanko's rules expect of paths. Objects that
-        lead to none of `keys` are not visited.
+        Objects that the document no longer leads to count, too.
+
+        Args:
+            number: of the object, whatever the generation.
         """
-        found: dict[Key, set[RawPdfPath]] = {key: set() for key in keys}
-        above = self._ancestors({key[0] for key in keys})
-        self._walk(self.view.trailer_view, (), frozenset(), found, above)
+        places: list[Use] = []
+        for holder in {*self.referrers(number)}:
+            if holder not in self._uses:
+                self._uses[holder] = self._uses_in(holder)
+            places += ((holder, path) for path in self._uses[holder].get(number, ()))
+        return places
+
+    def _uses_in(self, holder: Key) -> dict[int, list[Path]]:
+        """Find the references in an object, by the number that they lead to."""
+        found: dict[int, list[Path]] = {}
+        todo: list[tuple[Any, Path]] = [(self._raw(holder), ())]
+        while todo:
+            value, path = todo.pop()
+            self.take()
+            if isinstance(value, DecryptedObjectProxy):
+                value = value.raw_object
+            if isinstance(value, IndirectObject):
+                found.setdefault(value.idnum, []).append(path)
+            elif isinstance(value, DictionaryObject):
+                todo += ((item, (*path, key)) for key, item in dict.items(value))
+            elif isinstance(value, ArrayObject):
+                items = enumerate(list.__iter__(value))
+                todo += ((item, (*path, at)) for at, item in items)
         return found
 
-    def _ancestors(self, numbers: set[int]) -> set[int]:
-        above: set[int] = set()
-        todo = list(numbers)
-        while todo:
-            number = todo.pop()
-            keys: Iterable[Key] = self._above.get(number, ())
-            if number in self.pages.parents:
-                keys = [self.pages.parents[number]]
-            for key in keys:
-                if key[0] not in above:
-                    self.take()
-                    above.add(key[0])
-                    todo.append(key[0])
-        return above
-
-    def _walk(  # noqa: C901 (one branch a kind of object)
-        self,
-        value: Any,
-        path: tuple[str | int, ...],
-        entered: frozenset[Key],
-        found: dict[Key, set[RawPdfPath]],
-        above: set[int],
-        *,
-        in_structure: bool = False,
-    ) -> None:
-        if isinstance(value, IndirectObject):
-            key = (value.idnum, value.generation)
-            if key in entered:
-                return
-            self.take()
-            if key in found:
-                found[key].add(RawPdfPath(*path))
-            if key[0] not in above or self.pages.paths.get(key, path) != path:
-                return
-            if not in_structure and key in self._structure_nodes():
-                return
-            entered |= {key}
-            value = self.view(value.reference)
-        if isinstance(value, DictionaryObject):
-            for name, item in dict.items(value):
-                if name == "/Parent" or (in_structure and name == "/P"):
-                    continue
-                below = in_structure or (
-                    name == "/K" and path == ("/Root", "/StructTreeRoot")
-                )
-                if isinstance(item, IndirectObject | DictionaryObject | ArrayObject):
-                    self._walk(
-                        item, (*path, name), entered, found, above, in_structure=below
-                    )
-        elif isinstance(value, ArrayObject):
-            for at, item in enumerate(list.__iter__(value)):
-                if isinstance(item, IndirectObject | DictionaryObject | ArrayObject):
-                    self._walk(
-                        item,
-                        (*path, at),
-                        entered,
-                        found,
-                        above,
-                        in_structure=in_structure,
-                    )
-
-    def _structure_nodes(self) -> frozenset[Key]:
-        """Return the elements of the structure tree. Source: ISO 32000-2, 14.7.2."""
-        if self._structure is None:
-            nodes: set[Key] = set()
-            root = self.view.root.get("/StructTreeRoot")
-            todo = [root] if isinstance(root, DictionaryObject) else []
+    def is_used(self, use: Use) -> bool:
+        """Return whether the trailer leads to the object in which a use is."""
+        if self._reachable is None:
+            self._reachable = {TRAILER[0]}
+            todo = [TRAILER]
             while todo:
-                node = todo.pop()
-                kids = node.get("/K")
-                raws = [node.raw_get("/K")] if kids is not None else []
-                if isinstance(kids, ArrayObject):
-                    raws = [kids.raw_get(at) for at in range(len(kids))]
-                for raw in raws:
+                below, by_parent = self._below.get(todo.pop(), _NOTHING)
+                for number in (below | by_parent) - self._reachable:
                     self.take()
-                    key, kid = key_of(raw), raw.get_object()
-                    if not isinstance(kid, DictionaryObject) or key in nodes:
-                        continue
-                    if kid.get("/Type", "/StructElem") != "/StructElem":
-                        continue
-                    if key is not None:
-                        nodes.add(key)
-                    todo.append(kid)
-            self._structure = frozenset(nodes)
-        return self._structure
+                    self._reachable.add(number)
+                    todo += self._revisions.keys_of(number)
+        return use[0][0] in self._reachable
 
 
 class PageNodes:
@@ -680,8 +615,8 @@ class PageNodes:
     """
 
     def __init__(self, view: RevisionView, take: Any) -> None:
-        self.paths: dict[Key, tuple[str | int, ...]] = {}
-        """Way from the trailer to each node."""
+        self.nodes: set[Key] = set()
+        """Nodes that are objects of their own, pages among them."""
         self.parents: dict[int, Key] = {}
         """Node above, by the number of the node below."""
         self.numbers: dict[int, int] = {}
@@ -691,21 +626,19 @@ class PageNodes:
         self.inner: set[Key] = set()
         """Nodes that are no pages, and arrays of /Kids."""
         root = view.root.raw_get("/Pages")
-        todo: list[tuple[Any, tuple[str | int, ...], Key]] = [
-            (root, ("/Root", "/Pages"), _key(view.root_ref))
-        ]
+        todo: list[tuple[Any, Key]] = [(root, _key(view.root_ref))]
         while todo:
-            raw, path, above = todo.pop()
+            raw, above = todo.pop()
             take()
             key, node = key_of(raw) or above, raw.get_object()
             if not isinstance(node, DictionaryObject):
                 continue
             if isinstance(raw, IndirectObject):
-                if key in self.paths:
+                if key in self.nodes:
                     continue
-                self.paths[key] = path
+                self.nodes.add(key)
                 self.parents[key[0]] = above
-            kids = node.get("/Kids")
+            kids = entry(node, "/Kids")
             if not isinstance(kids, ArrayObject):
                 self.order.append(key)
                 self.numbers.setdefault(key[0], len(self.order))
@@ -716,8 +649,7 @@ class PageNodes:
                 self.inner.add(array)
                 self.parents[array[0]] = key
             todo += [
-                (kids.raw_get(at), (*path, "/Kids", at), array or key)
-                for at in reversed(range(len(kids)))
+                (kids.raw_get(at), array or key) for at in reversed(range(len(kids)))
             ]
 
 

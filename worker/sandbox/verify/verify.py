@@ -32,6 +32,7 @@ from appliance.domain.verification import (
 )
 from worker.sandbox.inspect.later_marks import covers_signed_text
 from worker.sandbox.structure import CheckedReader
+from worker.sandbox.verify.form_rules import title_of
 from worker.sandbox.verify.later_changes import Beyond, RevisionHistory
 from worker.sandbox.verify.proof_of_existence import Checked, ProofsOfExistence
 from worker.sandbox.verify.signature_checks import (
@@ -339,7 +340,7 @@ def _bare_report(file: _File, found: FilledSignature) -> SignatureReport:
     return replace(
         report,
         changes=later.check,
-        filled=later.filled,
+        filled=tuple(replace(each, name=title_of(each.name)) for each in later.filled),
         follows=_made_upon(signature),
     )
 
