@@ -224,6 +224,33 @@ def test_field_keeps_its_object() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "alike"),
+    [
+        ("Firma 1", "Firma\N{NO-BREAK SPACE}1"),
+        ("Firma 1", "Firma\t1"),
+        ("x" * 210, "x" * 205 + "y"),
+    ],
+)
+def test_name_that_looks_signed_is_not_signed(name: str, alike: str) -> None:
+    """An empty field covers the page, and has the shown name of a signed one."""
+    f = SignedFile(makers().stock_signed(contract(), name))
+    written = (b"\xfe\xff" + alike.encode("utf-16-be")).hex().encode()
+    body = b"<<%s/FT/Sig/T<%s>/Rect[0 0 300 400]/AP<</N %d 0 R>>>>"
+    report = judged(
+        f.append(
+            {
+                f.free: body % (WIDGET, written, f.free + 1),
+                f.free + 1: f.look(f.free + 1, line(b"Precio: 900.000")),
+                f.page: f.changed(f.page, {b"/Annots": f.listed("Annots", f.free)}),
+                **f.form_with(f.free),
+            }
+        )
+    )
+    assert report.verdict is Answer.NO
+    assert report.signatures[0].changes.reason.endswith("was added and not signed")
+
+
+@pytest.mark.parametrize(
     ("rich", "answer"), [(b"<b>E</b>va", Answer.YES), (b"<b>900</b>", Answer.NO)]
 )
 def test_rich_text_is_the_value(rich: bytes, answer: Answer) -> None:

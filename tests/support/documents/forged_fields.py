@@ -609,15 +609,3 @@ def mark_in_layer(f: SignedFile) -> bytes:
     """Put the mark of an empty field in the layer of the page."""
     layer = f.get(f.page).Resources.Properties.oc1.objgen[0]
     return _with_field(f, b"/F 4/Rect[0 0 0 0]/OC %d 0 R" % layer)
-
-
-@FIELDS("new field: a name that looks like a signed one", "page 1 shows another price")
-def name_alike(f: SignedFile) -> bytes:
-    """Cover the page with an empty field that has the signed field's name and a space.
-
-    At the end of a line of a report, nobody sees the difference.
-    """
-    title = str(f.get(_first(f)).T) + "\N{NO-BREAK SPACE}"
-    name = b"\xfe\xff" + title.encode("utf-16-be")
-    drawn = b"/F 4/Rect[0 0 300 400]/AP<</N %d 0 R>>" % (f.free + 1)
-    return _with_field(f, drawn, name=name)

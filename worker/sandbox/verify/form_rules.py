@@ -1,28 +1,25 @@
 """Rules for what a later revision may do to a form; for confined jobs only.
 
-Most judge by pyHanko's own rules, and say more strictly what those let through. A rule
-raises `Objection` with a reason for people.
+A form keeps its fields. One may be filled in or signed; new ones are for signatures.
+A rule raises `Objection` with a reason for people, and yields pyHanko's approvals.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from html import unescape
 from typing import Final
 
 from pyhanko.pdf_utils.generic import (
     ArrayObject,
-    ByteStringObject,
     DictionaryObject,
     FloatObject,
-    IndirectObject,
     NameObject,
     NumberObject,
     PdfObject,
     Reference,
     StreamObject,
-    TextStringObject,
     pdf_string,
 )
 from pyhanko.pdf_utils.reader import RawPdfPath
@@ -33,10 +30,7 @@ from pyhanko.sign.diff_analysis.form_rules_api import FieldComparisonSpec, FormU
 from pyhanko.sign.diff_analysis.rules_api import Context, RelativeContext
 
 from appliance.domain.verification import FilledField
-from worker.sandbox.inspect.forms import form_fields, leaves_appearances_open
-from worker.sandbox.inspect.pages import walk_pages
 from worker.sandbox.inspect.pdf_objects import (
-    Budget,
     Key,
     dictionary,
     entry,
@@ -46,32 +40,34 @@ from worker.sandbox.inspect.pdf_objects import (
     raw_items,
     resolve,
 )
+from worker.sandbox.verify.field_uses import by_uses
+from worker.sandbox.verify.form_defaults import drawn_otherwise
+from worker.sandbox.verify.form_shapes import (
+    FIELD_SHAPES,
+    FLAG_SHAPES,
+    MARK_SHAPES,
+    SIGNING_SHAPES,
+    VALUE_SHAPES,
+    WIDGET_SHAPES,
+    changed_entries,
+    demand_shapes,
+)
 from worker.sandbox.verify.form_tree import FormField, FormTree
-from worker.sandbox.verify.revisions import (
-    TRAILER,
-    Path,
-    ReferenceIndex,
-    RevisionView,
-    Use,
-    demand_clear_names,
-    references,
-    same,
+from worker.sandbox.verify.page_entries import copied_entries, demand_same_entries
+from worker.sandbox.verify.revisions import Use, same
+from worker.sandbox.verify.step_context import (
+    Objection,
+    StepContext,
+    raw_entry,
+    ref_key,
+    title_of,
 )
 
-_NODES: Final = 500_000
-"""Nodes of a form or page tree: more than any signed document has."""
-_ACTIONS: Final = ("/A", "/AA")
 _LOOKS: Final = ("/N", "/R", "/D")
 _TEXT_CHARS: Final = 200
 _EMPTY_BYTES: Final = 1024
 """Longest stream, encoded, that is read to see whether it draws nothing."""
-_DEEPEST: Final = 32
-"""Fields, nodes of a page tree and parts of a seed value within each other."""
-_INHERITED: Final = ("/Resources", "/MediaBox", "/CropBox", "/Rotate")
-"""Entries that a page has of the nodes above. Source: ISO 32000-2, table 31."""
 _TAG: Final = re.compile(r"<[^<>]*>")
-_FONT: Final = re.compile(r"/([^\s/()<>\[\]{}%]+)\s+[-+.\d]+\s+Tf\b")
-"""Font of a default appearance. Source: ISO 32000-2, 12.7.4.3."""
 _HIDING: Final = 1 | 2 | 32
 """Annotation flags Invisible, Hidden and NoView. Source: ISO 32000-2, table 167."""
 _PRINT: Final = 4
@@ -81,18 +77,6 @@ _TOGGLES: Final = 256
 
 _Approval = tuple[ModificationLevel, FormUpdate]
 Approvals = Iterable[_Approval]
-
-
-class Objection(SuspiciousModification):
-    """A change that is not allowed, with its reason in words.
-
-    Args:
-        reason: a sentence for people, without text of the file but field names.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 @dataclass(slots=True)
@@ -105,172 +89,8 @@ class FormNotes:
     values: list[FilledField] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class StepContext:
-    """Two neighbouring revisions, and what the later one defines."""
-
-    index: ReferenceIndex
-    """Standing at the earlier revision."""
-    old: RevisionView
-    new: RevisionView
-    changed: frozenset[Key]
-    """Objects that the later revision adds or replaces."""
-
-
-def title_of(text: object) -> str:
-    """Field name for people: printable characters, at most 200."""
-    plain = text.decode("latin-1") if isinstance(text, bytes) else str(text)
-    return "".join(
-        c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}"
-        for c in plain[:_TEXT_CHARS]
-    )
-
-
-_Shape = Callable[[object], bool]
-
-
-def _is_text(raw: object) -> bool:
-    return isinstance(raw, TextStringObject | ByteStringObject)
-
-
-def _is_number(raw: object) -> bool:
-    return isinstance(raw, NumberObject | FloatObject)
-
-
-def _is_name(raw: object) -> bool:
-    return isinstance(raw, NameObject)
-
-
-def _is_reference(raw: object) -> bool:
-    return isinstance(raw, IndirectObject)
-
-
-def _is_plain(raw: object) -> bool:
-    """Return whether a value has no references in it, and so no streams."""
-    return not isinstance(raw, StreamObject) and next(references(raw), None) is None
-
-
-def _is_any(raw: object) -> bool:
-    """Return true: the entry is judged elsewhere, or draws nothing."""
-    del raw
-    return True
-
-
-def _is_lock(raw: object) -> bool:
-    value = resolve(raw)
-    return _is_plain(value) and _has_keys(value, _LOCK_KEYS)
-
-
-def _is_seed(raw: object) -> bool:
-    """Return whether a seed value has known entries, and no streams below it."""
-    todo = [(raw, 0)]
-    while todo:
-        raw, depth = todo.pop()
-        value = resolve(raw)
-        if isinstance(value, StreamObject) or depth > _DEEPEST:
-            return False
-        if isinstance(value, DictionaryObject):
-            todo += ((value.raw_get(key), depth + 1) for key in value)
-        elif isinstance(value, ArrayObject):
-            todo += ((each, depth + 1) for each in raw_items(value))
-    return True
-
-
-def _has_keys(value: object, keys: frozenset[str]) -> bool:
-    return isinstance(value, DictionaryObject) and value.keys() <= keys
-
-
-_LOCK_KEYS: Final = frozenset({"/Type", "/Action", "/Fields", "/P"})
-_FLAG_SHAPES: Final[Mapping[str, _Shape]] = {
-    "/Ff": _is_number,
-    "/Type": lambda raw: raw == "/Annot",
-}
-"""Entries that any writer may set: they change nothing that is shown."""
-_STYLE_SHAPES: Final[Mapping[str, _Shape]] = {
-    "/M": _is_text,
-    "/NM": _is_text,
-    "/DA": _is_text,
-    "/DS": _is_text,
-    "/Q": _is_number,
-    "/F": _is_number,
-    "/BS": _is_plain,
-    "/MK": _is_plain,
-}
-"""Entries by which a reader made an appearance: with the appearance they do not
-count. Source: ISO 32000-2, tables 166, 192 and 228."""
-_SIGNING_SHAPES: Final[Mapping[str, _Shape]] = {
-    **_FLAG_SHAPES, **_STYLE_SHAPES, "/AP": _is_any, "/AS": _is_name, "/V": _is_any,
-}  # fmt: skip
-_VALUE_SHAPES: Final[Mapping[str, _Shape]] = {
-    **_SIGNING_SHAPES, "/I": _is_any, "/TI": _is_number, "/RV": _is_any,
-    "/DV": _is_plain,
-}  # fmt: skip
-"""Entries that change with a value: chosen items, the first visible one, rich text
-among them. Source: ISO 32000-2, tables 226, 228 and 234."""
-_WIDGET_SHAPES: Final[Mapping[str, _Shape]] = {
-    "/AP": _is_any, "/AS": _is_name, "/M": _is_text, "/NM": _is_text,
-    "/BS": _is_plain, "/MK": _is_plain,
-}  # fmt: skip
-_FIELD_SHAPES: Final[Mapping[str, _Shape]] = {
-    **dict.fromkeys(("/T", "/TU", "/TM", "/DA"), _is_text),
-    **dict.fromkeys(("/Ff", "/F", "/Q"), _is_number),
-    "/FT": lambda raw: raw == "/Sig",
-    "/Type": lambda raw: raw == "/Annot",
-    **dict.fromkeys(("/Kids", "/V", "/DR", "/Rect"), _is_any),
-    "/P": _is_reference,
-    "/Lock": _is_lock,
-    "/SV": _is_seed,
-}
-"""Entries of a new signature field. Source: ISO 32000-2, tables 226, 228 and 235."""
-_MARK_SHAPES: Final[Mapping[str, _Shape]] = {
-    **_STYLE_SHAPES,
-    **dict.fromkeys(("/Contents", "/Lang"), _is_text),
-    **dict.fromkeys(("/Border", "/C"), _is_plain),
-    **dict.fromkeys(("/AS", "/H"), _is_name),
-    **dict.fromkeys(("/P", "/Parent"), _is_reference),
-    **dict.fromkeys(("/AP", "/Rect", "/DR"), _is_any),
-    "/Type": lambda raw: raw == "/Annot",
-    "/Subtype": lambda raw: raw == "/Widget",
-    "/StructParent": _is_number,
-}
-"""Entries of the widget of a new signature field. Other annotations draw by more than
-/Rect and /AP. Source: ISO 32000-2, tables 166 and 191."""
-
-
-def _key(ref: Reference) -> Key:
-    return ref.idnum, ref.generation
-
-
 def _update(ref: Reference, title: str) -> FormUpdate:
     return FormUpdate(ref, field_name=title)
-
-
-def _changed_entries(
-    title: str, before: object, after: object, shapes: Mapping[str, _Shape]
-) -> set[str]:
-    """Return the keys of the entries in which two states of a field differ.
-
-    Raises:
-        Objection: an entry may not change, or is of another kind now.
-    """
-    nodes = [
-        each
-        for each in (before, after)
-        if isinstance(each, DictionaryObject) and not isinstance(each, StreamObject)
-    ]
-    reason = f'the field "{title_of(title)}" was changed after it'
-    if len(nodes) < 2:  # noqa: PLR2004 (before and after)
-        raise Objection(reason)
-    old, new = nodes
-    # By equality, as another spelling of a text or number is no change here.
-    changed = {key for key in {**old, **new} if _raw(old, key) != _raw(new, key)}
-    for key in changed:
-        is_known = key in shapes and (key not in new or shapes[key](new.raw_get(key)))
-        if not is_known or (key == "/Type" and key in old):
-            raise Objection(reason)
-    if "/AP" in old and "/AP" not in new and _value(new):
-        raise Objection(reason)
-    return changed
 
 
 def _fresh_below(step: StepContext, raw: PdfObject) -> set[Reference]:
@@ -290,12 +110,12 @@ def _looks(step: StepContext, title: str, ref: Reference) -> Iterator[FormUpdate
     Raises:
         Objection: /AP is no dictionary, or another object that was there before.
     """
-    before, after = (_raw(view(ref), "/AP") for view in (step.old, step.new))
+    before, after = (raw_entry(view(ref), "/AP") for view in (step.old, step.new))
     had, has = key_of(before), key_of(after)
     old, new = resolve(before), resolve(after)
     if after is None or new is None:
         return
-    is_own = had is None or _is_used_once(step, had, (_key(ref), ("/AP",)))
+    is_own = had is None or _is_used_once(step, had, (ref_key(ref), ("/AP",)))
     is_taken = has is not None and has != had and _was_in_use(step, has)
     is_plain = isinstance(new, DictionaryObject) and not isinstance(new, StreamObject)
     if not is_plain or is_taken or not is_own:
@@ -309,8 +129,8 @@ def _looks(step: StepContext, title: str, ref: Reference) -> Iterator[FormUpdate
     else:
         path = ["/AP"]
     for kind in _LOOKS:
-        key = key_of(_raw(old, kind))
-        if key is None or key != key_of(_raw(new, kind)):
+        key = key_of(raw_entry(old, kind))
+        if key is None or key != key_of(raw_entry(new, kind)):
             continue
         drawing = Reference(*key)
         if all(
@@ -345,7 +165,7 @@ def _signature_value(
     Raises:
         Objection: it is no new dictionary of its own.
     """
-    key = key_of(_raw(node, "/V"))
+    key = key_of(raw_entry(node, "/V"))
     value = dictionary(node, "/V")
     if (
         key is None
@@ -362,93 +182,21 @@ def _signature_value(
         yield level, replace(_update(ref, title), valid_when_locked=is_timestamp)
 
 
-def _by_uses(
-    step: StepContext, tree: FormTree, update: FormUpdate
-) -> Iterator[FormUpdate]:
-    """Approve a field or widget for each place that names it as such.
-
-    Args:
-        step: the two revisions.
-        tree: the form before.
-        update: of the object.
-    """
-    ref = update.updated_ref
-    for holder, path in step.index.uses(ref.idnum):
-        if _names_field(step, tree, _key(ref), holder, path):
-            context = RelativeContext(Reference(*holder), RawPdfPath(*path))
-            yield replace(update, context_checked=context)
-
-
-def _names_field(
-    step: StepContext, tree: FormTree, key: Key, holder: Key, path: Path
-) -> bool:
-    """Return whether a reference names a field or annotation, and shows nothing else.
-
-    Source: ISO 32000-2, 12.5.2 (/Annots), 12.6.4.11 (Hide), 12.7.3 (/Fields, /CO),
-    12.7.4.1 (/Kids, /Parent), 12.7.6 (SubmitForm, ResetForm) and 14.7.5.3 (/Obj).
-    """
-    if len(path) == 1 and isinstance(path[0], int):
-        # An array of its own: everything that refers to it counts.
-        uses = [use for use in step.index.uses(holder[0]) if step.index.is_used(use)]
-        return bool(uses) and all(
-            _is_naming(step, tree, key, above, (*within, path[0]))
-            for above, within in uses
-        )
-    return _is_naming(step, tree, key, holder, path)
-
-
-def _part(owner: object, part: str | int) -> object:
-    """Return an entry or element as it stands there."""
-    if isinstance(owner, DictionaryObject) and isinstance(part, str):
-        return owner.raw_get(part)
-    if isinstance(owner, ArrayObject) and isinstance(part, int):
-        return owner.raw_get(part)
-    return None
-
-
-def _is_naming(
-    step: StepContext, tree: FormTree, key: Key, holder: Key, path: Path
-) -> bool:
-    """Return whether the entry of a dictionary names a field or annotation."""
-    keys = path[:-1] if isinstance(path[-1], int) else path
-    if holder == TRAILER or not keys:
-        return False
-    inner, last = keys[:-1], keys[-1]
-    owner: object = step.old(Reference(*holder))
-    for part in inner:
-        owner = _part(owner, part)
-    form = dictionary(step.old.root, "/AcroForm")
-    action = name(owner, "/S")
-    is_whole = not inner
-    names = {
-        "/Annots": is_whole and holder[0] in step.index.pages.numbers,
-        "/Kids": is_whole and holder in tree.owners.get(key, ()),
-        "/Parent": is_whole and key in tree.owners.get(holder, ()),
-        "/Obj": name(owner, "/Type") == "/OBJR",
-        "/CO": owner is form,
-        "/Fields": owner is form or action in {"/SubmitForm", "/ResetForm"},
-        "/T": action == "/Hide",
-    }
-    return names.get(str(last), False)
-
-
 def _touches(spec: FieldComparisonSpec, changed: frozenset[Key]) -> bool:
     """Return whether a step replaces a field, or one of its drawings.
 
-    An unchanged field needs no approval, and pyHanko would report drawings that did
-    not change as updates that locks forbid.
+    An unchanged field needs no approval.
     """
-    for ref in (spec.old_field_ref, spec.new_field_ref):
-        if ref is None or (ref.idnum, ref.generation) in changed:
-            return True
-    node = spec.new_field
-    if node is None or "/AP" not in node:
-        return False
-    looks = node.raw_get("/AP")
-    keys = [key_of(looks)]
+    refs = [ref for ref in (spec.old_field_ref, spec.new_field_ref) if ref is not None]
+    is_replaced = any(ref_key(ref) in changed for ref in refs)
+    return is_replaced or _is_redrawn(spec.new_field, changed)
+
+
+def _is_redrawn(node: object, changed: frozenset[Key]) -> bool:
+    """Return whether a step replaces a drawing of a field or widget."""
+    looks = raw_entry(node, "/AP")
     drawings = resolve(looks)
-    if isinstance(drawings, DictionaryObject):
-        keys += (key_of(drawings.raw_get(k)) for k in _LOOKS if k in drawings)
+    keys = [key_of(looks), *(key_of(raw_entry(drawings, each)) for each in _LOOKS)]
     return any(key in changed for key in keys)
 
 
@@ -515,18 +263,19 @@ class _ChangedFields:
         before, after = step.old(ref), step.new(ref)
         is_signature = spec.field_type == "/Sig"
         is_signed = is_signature and "/V" not in before and "/V" in after
-        keys = _VALUE_SHAPES
+        keys = VALUE_SHAPES
         if is_signature:
-            keys = _SIGNING_SHAPES if is_signed else _FLAG_SHAPES
-        changed = _changed_entries(title, before, after, keys)
+            keys = SIGNING_SHAPES if is_signed else FLAG_SHAPES
+        changed = changed_entries(title, before, after, keys)
+        _demand_drawn(title, before, after, _value(after))
         level = ModificationLevel.FORM_FILLING
-        is_harmless = changed <= _FLAG_SHAPES.keys()
+        is_harmless = changed <= FLAG_SHAPES.keys()
         naming = replace(
             _update(ref, title),
             valid_when_locked=is_harmless,
         )
         own = ModificationLevel.LTA_UPDATES if is_signature else level
-        allowed = [(own, each) for each in _by_uses(step, form.before, naming)]
+        allowed = [(own, each) for each in by_uses(step, form.before, naming)]
         if is_signature and not is_signed:
             return allowed
         allowed += ((level, each) for each in _looks(step, title, ref))
@@ -579,6 +328,17 @@ class _ChangedFields:
             _demand_shown_state(shown, after, new)
         _demand_same_rich_text(shown, before, after)
         self._notes.values.append(FilledField(title, old, new))
+
+
+def _demand_drawn(title: str, before: object, after: object, value: str) -> None:
+    """Demand that what showed a value still has an appearance, unless it is empty.
+
+    Raises:
+        Objection: its appearance was removed.
+    """
+    lost = entry(before, "/AP") is not None and entry(after, "/AP") is None
+    if lost and value:
+        raise Objection(f'the field "{title_of(title)}" was changed after it')
 
 
 def _demand_same_rich_text(title: str, before: object, after: object) -> None:
@@ -648,7 +408,7 @@ class _Widgets:
             old, new = spec.old_field, spec.new_field
             if old is None or new is None or spec.new_field_ref is None:
                 continue
-            owner = _key(spec.new_field_ref)
+            owner = ref_key(spec.new_field_ref)
             widgets = form.before.fields[owner].widgets
             if spec.field_type == "/Sig":
                 # Readers would show each mark of a signature that has several.
@@ -657,10 +417,10 @@ class _Widgets:
             elif _same_value(old, new):
                 continue
             for key in widgets:
-                if key not in self._step.changed:
+                changed, widget = self._step.changed, self._step.new(Reference(*key))
+                if key not in changed and not _is_redrawn(widget, changed):
                     continue
                 if spec.field_type == "/Btn":
-                    widget = self._step.new(Reference(*key))
                     _demand_shown_state(title_of(title), widget, _value(new))
                 yield from self._approve(title, key, owner, form)
 
@@ -675,9 +435,10 @@ class _Widgets:
             _is_widget(node, owner) for node in (old, new)
         ):
             return
-        _changed_entries(title, old, new, _WIDGET_SHAPES)
+        changed_entries(title, old, new, WIDGET_SHAPES)
+        _demand_drawn(title, old, new, _value(step.new(Reference(*owner))))
         updates = [
-            *_by_uses(step, form.before, _update(ref, title)),
+            *by_uses(step, form.before, _update(ref, title)),
             *_looks(step, title, ref),
         ]
         for each in updates:
@@ -710,7 +471,7 @@ def _is_widget(node: object, owner: Key) -> bool:
         and not isinstance(node, StreamObject)
         and "/T" not in node
         and name(node, "/Subtype") == "/Widget"
-        and key_of(_raw(node, "/Parent")) == owner
+        and key_of(raw_entry(node, "/Parent")) == owner
     )
 
 
@@ -804,7 +565,7 @@ class _NewFields:
             self._notes.marks[new.key] = title
         has_place = any(map(_has_place, nodes))
         filling, lta = ModificationLevel.FORM_FILLING, ModificationLevel.LTA_UPDATES
-        kids = key_of(_raw(node, "/Kids"))
+        kids = key_of(raw_entry(node, "/Kids"))
         for each in {new.key, key, *([] if kids is None else [kids])}:
             yield (
                 filling if has_place else lta,
@@ -867,36 +628,18 @@ def _mark_of(
         raise Objection(f'the new signature field "{title}" has several marks')
     if not kids:
         is_mark = "/Subtype" in node
-        marks = _MARK_SHAPES if is_mark else {}
-        _demand_shapes(title, node, {**_FIELD_SHAPES, **marks})
+        marks = MARK_SHAPES if is_mark else {}
+        demand_shapes(title, node, {**FIELD_SHAPES, **marks})
         return new.key, node if is_mark else None
     key = key_of(kids[0])
     if key is None or key not in new.widgets or tree.owners[key] != [new.key]:
         raise Objection(f'the mark of the new field "{title}" is no object of its own')
     mark = step.new(Reference(*key))
-    _demand_shapes(title, node, _FIELD_SHAPES)
-    _demand_shapes(title, mark, _MARK_SHAPES)
+    demand_shapes(title, node, FIELD_SHAPES)
     if not _is_widget(mark, new.key):
         raise Objection(f'the mark of the new field "{title}" is none of its own')
+    demand_shapes(title, mark, {**MARK_SHAPES, "/Parent": lambda _: True})
     return key, mark
-
-
-def _demand_shapes(
-    title: str, node: DictionaryObject, shapes: Mapping[str, "_Shape"]
-) -> None:
-    """Demand that a new field or mark has known entries alone.
-
-    Raises:
-        Objection: it has another one, or one of another kind.
-    """
-    for key in node:
-        if key in _ACTIONS:
-            raise Objection(f'the new signature field "{title}" has an action')
-        if key not in shapes or not shapes[key](node.raw_get(key)):
-            # A key of a file may hold anything.
-            shown = key if key in shapes else "an entry"
-            words = "is not that of a signature"
-            raise Objection(f'{shown} of the new field "{title}" {words}')
 
 
 def _is_seen(mark: object, title: str) -> bool:
@@ -929,7 +672,7 @@ def _direct_box(raw: object) -> list[float] | None:
 
 def _has_place(node: object) -> bool:
     """Return whether an annotation may cover a part of its page."""
-    raw = _raw(node, "/Rect")
+    raw = raw_entry(node, "/Rect")
     box = _direct_box(raw)
     return raw is not None and (box is None or _has_area(box))
 
@@ -1023,76 +766,6 @@ def _bindings(
         raise Objection("the mark of a new field is shown in several places")
 
 
-def demand_same_entries(
-    old: DictionaryObject, new: DictionaryObject, ignored: frozenset[str]
-) -> None:
-    """Demand that two dictionaries have the same entries, byte for byte in strings.
-
-    Args:
-        old: the earlier one.
-        new: the later one.
-        ignored: keys that may differ.
-
-    Raises:
-        SuspiciousModification: an entry was added, removed or changed.
-        UnclearNameError: only names may differ.
-    """
-    compare_dicts(old, new, ignored)
-    for key in old:
-        if key in ignored:
-            continue
-        if not same(old.raw_get(key), new.raw_get(key)):
-            raise SuspiciousModification(f"{key} is spelled differently")
-        demand_clear_names(old.raw_get(key))
-
-
-def copied_entries(step: StepContext, page: Key) -> frozenset[str]:
-    """Return the entries of a page that it inherited before, and now has itself.
-
-    Some writers copy them into each page that they write again.
-
-    Args:
-        step: the two revisions.
-        page: an object of the page tree.
-
-    Source: ISO 32000-2, 7.7.3.4.
-    """
-    old, new = step.old(Reference(*page)), step.new(Reference(*page))
-    return frozenset(
-        key
-        for key in _INHERITED
-        if _raw(old, key) is None
-        and (has := _raw(new, key)) is not None
-        and same(_from_tree(step, page, key), has)
-    )
-
-
-def _from_tree(step: StepContext, page: Key, key: str) -> PdfObject | None:
-    """Return an entry that a page inherits, as it stands in the page tree.
-
-    Some readers inherit along the tree, others along /Parent.
-
-    Returns:
-        None if there is none, or if the two ways differ.
-    """
-    above = step.index.pages.parents
-    root = key_of(_raw(step.old.root, "/Pages"))
-    for _ in range(_DEEPEST):
-        node = step.old(Reference(*page))
-        found = _raw(node, key)
-        if found is not None:
-            return found
-        if page == root:
-            return NumberObject(0) if key == "/Rotate" else None
-        parent = above.get(page[0])
-        if isinstance(step.old(Reference(*(parent or TRAILER))), ArrayObject):
-            parent = above.get((parent or TRAILER)[0])
-        if parent is None or key_of(_raw(node, "/Parent")) != parent:
-            return None
-        page = parent
-    return None
-
-
 def _pages_of(step: StepContext) -> list[Key]:
     """List the pages that a step replaces, or whose array of annotations it does."""
     numbers = step.index.pages.numbers
@@ -1104,7 +777,7 @@ def _pages_of(step: StepContext) -> list[Key]:
                 each
                 for each in above
                 if each[0] in numbers
-                and key_of(_raw(step.old(Reference(*each)), "/Annots")) == key
+                and key_of(raw_entry(step.old(Reference(*each)), "/Annots")) == key
             }
     return sorted(found)
 
@@ -1146,7 +819,7 @@ class FormRule:
         before = dictionary(old.root, "/AcroForm")
         after = dictionary(new.root, "/AcroForm")
         if before is not None and after is not None:
-            reason = _drawn_otherwise(self._step, before, after)
+            reason = drawn_otherwise(self._step, before, after)
             if reason:
                 raise Objection(reason)
         yield from self._entry(old.root, new.root, "/Root", "/AcroForm")
@@ -1197,134 +870,3 @@ def _demand_unique_names(form: FormChange, changed: frozenset[Key]) -> None:
         is_kept = keys == form.before.names.get(title)
         if len(keys) > 1 and not (is_kept and keys.isdisjoint(changed)):
             raise Objection(f'several fields are named "{title_of(title)}"')
-
-
-def _drawn_otherwise(
-    step: StepContext, before: DictionaryObject, after: DictionaryObject
-) -> str:
-    """Say which entry makes readers draw signed values differently; empty: none."""
-    resources, later = (dictionary(each, "/DR") for each in (before, after))
-    reason = _redrawn(step, before, after) or _replaced_resource(resources, later)
-    if reason:
-        # Without such values the entry draws nothing.
-        is_shown = any(_inherited(n, "/FT") != "/Sig" for n in _by_defaults(step.old))
-        return reason if is_shown else ""
-    return _newly_drawn(step.old, after, resources, later)
-
-
-def _redrawn(
-    step: StepContext, before: DictionaryObject, after: DictionaryObject
-) -> str:
-    old, new = step.old.root, step.new.root
-    if leaves_appearances_open(new) > leaves_appearances_open(old):
-        return "readers are asked to draw the form's fields again"
-    looks = entry(before, "/DA")
-    if looks is not None and not same(looks, entry(after, "/DA")):
-        return "the form's default appearance was changed after it"
-    if (number(entry(after, "/Q")) or 0) != (number(entry(before, "/Q")) or 0):
-        return "the form's text alignment was changed after it"
-    return ""
-
-
-def _replaced_resource(
-    resources: DictionaryObject | None, later: DictionaryObject | None
-) -> str:
-    for kind in resources or ():
-        had, has = dictionary(resources, kind), dictionary(later, kind)
-        for each in had or ():
-            if not same(_raw(had, each), _raw(has, each)):
-                return "resources of the form were changed after it"
-    return ""
-
-
-def _by_defaults(view: RevisionView) -> Iterator[DictionaryObject]:
-    """Yield what readers may draw by the form's defaults.
-
-    These are the form's fields, and the widgets and free texts of pages, which need
-    not be in the form.
-
-    Source: ISO 32000-2, 12.5.6.6 and 12.7.4.3.
-    """
-    nodes = [resolve(raw) for raw in form_fields(view.root, Budget(_NODES))]
-    for page in walk_pages(view.root, _NODES).pages:
-        nodes += (
-            node
-            for raw in raw_items(entry(page.node, "/Annots"))
-            if name(node := resolve(raw), "/Subtype") in {"/Widget", "/FreeText"}
-        )
-    for node in nodes:
-        if isinstance(node, DictionaryObject) and (
-            "/Rect" in node or _inherited(node, "/FT") is not None
-        ):
-            yield node
-
-
-def _newly_drawn(
-    old: RevisionView,
-    after: DictionaryObject,
-    resources: DictionaryObject | None,
-    later: DictionaryObject | None,
-) -> str:
-    """Name a signed value that readers draw by defaults that were added; empty: none.
-
-    Readers draw a value without an appearance by its default appearance. Where the
-    form had none, or not the font, they drew nothing, or in a font of their own.
-    """
-    had, has = (dictionary(each, "/Font") for each in (resources, later))
-    added = {
-        each[1:]
-        for each in has or ()
-        if each not in (had or ()) and not _is_helvetica(entry(has, each))
-    }
-    default, now = entry(dictionary(old.root, "/AcroForm"), "/DA"), entry(after, "/DA")
-    if not added and (default is not None or now is None):
-        return ""
-    is_open = leaves_appearances_open(old.root)
-    for node in _by_defaults(old):
-        is_note = name(node, "/Subtype") == "/FreeText"
-        is_drawn = entry(dictionary(node, "/AP"), "/N") is not None
-        if "/Rect" not in node or (is_drawn and (is_note or not is_open)):
-            continue
-        if _inherited(node, "/Contents" if is_note else "/V") is None:
-            continue
-        if _inherited(node, "/FT") == "/Sig":
-            continue
-        own = _inherited(node, "/DA")
-        is_new = own is default is None and now is not None
-        if is_new or added & {*_FONT.findall(_text(own or default or now))}:
-            title = title_of(_inherited(node, "/T") or "")
-            return f'the form draws the value of the field "{title}" in another way'
-    return ""
-
-
-def _is_helvetica(font: object) -> bool:
-    """Return whether a font is the one that readers take for a missing font.
-
-    PDFBox adds it to each form that has none.
-    """
-    return (
-        isinstance(font, DictionaryObject)
-        and font.keys() <= {"/Type", "/Subtype", "/BaseFont", "/Encoding"}
-        and name(font, "/Subtype") == "/Type1"
-        and name(font, "/BaseFont") == "/Helvetica"
-        and name(font, "/Encoding") in {None, "/WinAnsiEncoding", "/PDFDocEncoding"}
-        and not isinstance(entry(font, "/Encoding"), DictionaryObject)
-    )
-
-
-def _inherited(node: object, key: str) -> object:
-    """Return an entry of a field or of those above it. Source: ISO 32000-2, 12.7.4."""
-    for _ in range(_DEEPEST):
-        value = entry(node, key)
-        if value is not None or node is None:
-            return value
-        node = entry(node, "/Parent")
-    return None
-
-
-def _raw(holder: object, key: str) -> PdfObject | None:
-    """Return an entry with its reference unresolved."""
-    if not isinstance(holder, DictionaryObject) or key not in holder:
-        return None
-    value: PdfObject = holder.raw_get(key)
-    return value

@@ -31,7 +31,6 @@ from worker.sandbox.structure import (
     CheckedReader,
     read_structure,
 )
-from worker.sandbox.verify.form_rules import title_of
 from worker.sandbox.verify.later_revisions import LaterChanges, LaterRevisions
 from worker.sandbox.verify.page_pictures import (
     FilledLooks,
@@ -39,6 +38,7 @@ from worker.sandbox.verify.page_pictures import (
     PictureComparison,
 )
 from worker.sandbox.verify.shown_values import differs
+from worker.sandbox.verify.step_context import title_of
 
 _OBJECT: Final = re.compile(rb"\b(\d{1,10})\s{1,8}\d{1,5}\s{1,8}obj\b")
 _OBJECTS_NAMED: Final = 200

@@ -40,9 +40,9 @@ from worker.sandbox.inspect.pdf_objects import (
     raw_items,
     resolve,
 )
-from worker.sandbox.verify.form_rules import Objection, title_of
 from worker.sandbox.verify.revision_steps import Step, demand_same_trailer, judge
 from worker.sandbox.verify.revisions import ReferenceIndex, Revisions
+from worker.sandbox.verify.step_context import Objection, title_of
 
 _STEPS: Final = 5_000_000
 """Objects and path elements that are visited at most, in all revisions together."""

@@ -49,14 +49,8 @@ from worker.sandbox.inspect.pdf_objects import (
     raw_items,
     resolve,
 )
-from worker.sandbox.verify.form_rules import (
-    FormNotes,
-    FormRule,
-    Objection,
-    StepContext,
-    copied_entries,
-    demand_same_entries,
-)
+from worker.sandbox.verify.form_rules import FormNotes, FormRule
+from worker.sandbox.verify.page_entries import copied_entries, demand_same_entries
 from worker.sandbox.verify.revisions import (
     TRAILER,
     PageNodes,
@@ -68,6 +62,7 @@ from worker.sandbox.verify.revisions import (
     references,
     same,
 )
+from worker.sandbox.verify.step_context import Objection, StepContext
 
 _VERSION: Final = re.compile(r"/(\d)\.(\d)")
 _Approval = tuple[ModificationLevel, ReferenceUpdate]
@@ -606,7 +601,12 @@ class _CatalogRule(QualifiedWhitelistRule):
 
 
 def _marked(catalog: DictionaryObject) -> list[bool]:
-    """Return what /MarkInfo says. Source: ISO 32000-2, table 353."""
+    """Return what /MarkInfo says of tags, if there are any.
+
+    Source: ISO 32000-2, table 353.
+    """
+    if entry(catalog, "/StructTreeRoot") is None:
+        return []
     marks = dictionary(catalog, "/MarkInfo")
     values = (entry(marks, key) for key in ("/Marked", "/UserProperties", "/Suspects"))
     return [isinstance(each, BooleanObject) and each.value for each in values]

@@ -32,7 +32,6 @@ from appliance.domain.verification import (
 )
 from worker.sandbox.inspect.later_marks import covers_signed_text
 from worker.sandbox.structure import CheckedReader
-from worker.sandbox.verify.form_rules import title_of
 from worker.sandbox.verify.later_changes import Beyond, RevisionHistory
 from worker.sandbox.verify.proof_of_existence import Checked, ProofsOfExistence
 from worker.sandbox.verify.signature_checks import (
@@ -44,6 +43,7 @@ from worker.sandbox.verify.signature_checks import (
     replacement,
 )
 from worker.sandbox.verify.signer_certificates import attribute, check_identity
+from worker.sandbox.verify.step_context import title_of
 from worker.sandbox.verify.trust_checks import (
     check_revocation,
     check_time,
