@@ -17,13 +17,12 @@ from worker.sandbox.inspect.pdf_objects import (
     raw_items,
     resolve,
 )
+from worker.sandbox.verify.field_values import inherited
 from worker.sandbox.verify.revisions import RevisionView, same
 from worker.sandbox.verify.step_context import StepContext, raw_entry, title_of
 
 _NODES: Final = 500_000
 """Nodes of a form or page tree: more than any signed document has."""
-_DEEPEST: Final = 32
-"""Fields within each other."""
 _FONT: Final = re.compile(r"/([^\s/()<>\[\]{}%]+)\s+[-+.\d]+\s+Tf\b")
 """Font of a default appearance. Source: ISO 32000-2, 12.7.4.3."""
 
@@ -36,7 +35,9 @@ def drawn_otherwise(
     reason = _redrawn(step, before, after) or _replaced_resource(resources, later)
     if reason:
         # Without such values the entry draws nothing.
-        is_shown = any(_inherited(n, "/FT") != "/Sig" for n in _by_defaults(step.old))
+        is_shown = any(
+            str(inherited(n, "/FT")) != "/Sig" for n in _by_defaults(step.old)
+        )
         return reason if is_shown else ""
     return _newly_drawn(step.old, after, resources, later)
 
@@ -83,7 +84,7 @@ def _by_defaults(view: RevisionView) -> Iterator[DictionaryObject]:
         )
     for node in nodes:
         if isinstance(node, DictionaryObject) and (
-            "/Rect" in node or _inherited(node, "/FT") is not None
+            "/Rect" in node or inherited(node, "/FT") is not None
         ):
             yield node
 
@@ -114,14 +115,14 @@ def _newly_drawn(
         is_drawn = entry(dictionary(node, "/AP"), "/N") is not None
         if "/Rect" not in node or (is_drawn and (is_note or not is_open)):
             continue
-        if _inherited(node, "/Contents" if is_note else "/V") is None:
+        if inherited(node, "/Contents" if is_note else "/V") is None:
             continue
-        if _inherited(node, "/FT") == "/Sig":
+        if str(inherited(node, "/FT")) == "/Sig":
             continue
-        own = _inherited(node, "/DA")
+        own = inherited(node, "/DA")
         is_new = own is default is None and now is not None
         if is_new or added & {*_FONT.findall(str(own or default or now))}:
-            title = title_of(_inherited(node, "/T") or "")
+            title = title_of(inherited(node, "/T") or "")
             return f'the form draws the value of the field "{title}" in another way'
     return ""
 
@@ -139,13 +140,3 @@ def _is_helvetica(font: object) -> bool:
         and name(font, "/Encoding") in {None, "/WinAnsiEncoding", "/PDFDocEncoding"}
         and not isinstance(entry(font, "/Encoding"), DictionaryObject)
     )
-
-
-def _inherited(node: object, key: str) -> object:
-    """Return an entry of a field or of those above it. Source: ISO 32000-2, 12.7.4."""
-    for _ in range(_DEEPEST):
-        value = entry(node, key)
-        if value is not None or node is None:
-            return value
-        node = entry(node, "/Parent")
-    return None

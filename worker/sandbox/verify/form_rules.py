@@ -20,7 +20,6 @@ from pyhanko.pdf_utils.generic import (
     PdfObject,
     Reference,
     StreamObject,
-    pdf_string,
 )
 from pyhanko.pdf_utils.reader import RawPdfPath
 from pyhanko.sign.diff_analysis import ModificationLevel, SuspiciousModification
@@ -41,6 +40,16 @@ from worker.sandbox.inspect.pdf_objects import (
     resolve,
 )
 from worker.sandbox.verify.field_uses import by_uses
+from worker.sandbox.verify.field_values import (
+    FieldKind,
+    chooses_value,
+    is_blank,
+    is_same_value,
+    kind_of,
+    shown_state,
+    shows_value,
+    values_of,
+)
 from worker.sandbox.verify.form_defaults import drawn_otherwise
 from worker.sandbox.verify.form_shapes import (
     FIELD_SHAPES,
@@ -64,9 +73,10 @@ from worker.sandbox.verify.step_context import (
 )
 
 _LOOKS: Final = ("/N", "/R", "/D")
+_SHOWING: Final = ("/I", "/TI", "/RV", "/DA", "/DS", "/Q", "/MK", "/BS")
+"""Entries that tell readers what to show, and how."""
+_REDRAWN: Final = "is drawn in another way than it was signed"
 _TEXT_CHARS: Final = 200
-_EMPTY_BYTES: Final = 1024
-"""Longest stream, encoded, that is read to see whether it draws nothing."""
 _TAG: Final = re.compile(r"<[^<>]*>")
 _HIDING: Final = 1 | 2 | 32
 """Annotation flags Invisible, Hidden and NoView. Source: ISO 32000-2, table 167."""
@@ -87,6 +97,9 @@ class FormNotes:
     """New signature fields that can be seen, with their names: each must hold a
     signature in the end."""
     values: list[FilledField] = field(default_factory=list)
+    doubts: dict[str, str] = field(default_factory=dict)
+    """Exact full names of filled fields whose looks no text can be compared with, and
+    why."""
 
 
 def _update(ref: Reference, title: str) -> FormUpdate:
@@ -195,9 +208,20 @@ def _touches(spec: FieldComparisonSpec, changed: frozenset[Key]) -> bool:
 def _is_redrawn(node: object, changed: frozenset[Key]) -> bool:
     """Return whether a step replaces a drawing of a field or widget."""
     looks = raw_entry(node, "/AP")
-    drawings = resolve(looks)
-    keys = [key_of(looks), *(key_of(raw_entry(drawings, each)) for each in _LOOKS)]
-    return any(key in changed for key in keys)
+    keys = {key_of(looks)}
+    for kind in _LOOKS:
+        drawings = raw_entry(resolve(looks), kind)
+        states = resolve(drawings)
+        keys.add(key_of(drawings))
+        if isinstance(states, DictionaryObject):
+            keys |= {key_of(states.raw_get(each)) for each in states}
+    return not changed.isdisjoint(keys - {None})
+
+
+def _has_other_look(step: StepContext, before: object, after: object) -> bool:
+    """Return whether the drawings of a field or widget are others than before."""
+    is_kept = same(raw_entry(before, "/AP"), raw_entry(after, "/AP"))
+    return not is_kept or _is_redrawn(after, step.changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +325,8 @@ class _ChangedFields:
         """Note a filled field.
 
         Raises:
-            Objection: it was hidden or shown, or looks different with the same value.
+            Objection: it was hidden or shown, is a push button, looks different with
+                the same value, or shows another state than its value.
         """
         before, after = spec.old_field, spec.new_field
         changed = any(
@@ -317,17 +342,47 @@ class _ChangedFields:
         lost, gained = flags[0] & ~flags[1], flags[1] & ~flags[0]
         if (lost | gained) & _HIDING or lost & _PRINT or gained & _TOGGLES:
             raise Objection(f'the field "{shown}" was hidden or shown after it')
-        old, new = (_value(each) for each in (before, after))
-        if _same_value(before, after) and (name(before, "/AS") == name(after, "/AS")):
-            # pyHanko takes another drawing of the same value for form filling; that
-            # is how "shadow replace" attacks show another amount.
+        kind = kind_of(after)
+        if kind is FieldKind.PUSH:
+            raise Objection(f'the button "{shown}" was changed after it')
+        is_redrawn = _has_other_look(self._step, before, after)
+        looks_as_before = not is_redrawn and shown_state(before) == shown_state(after)
+        old, new = (entry(each, "/V") for each in (before, after))
+        is_same = is_same_value(old, new)
+        if (
+            is_same
+            and (looks_as_before or _stay_empty(before, after))
+            and all(
+                same(raw_entry(before, each), raw_entry(after, each))
+                for each in _SHOWING
+            )
+        ):
+            return
+        if kind is FieldKind.STATES:
+            _demand_shown_state(shown, after)
+        if is_same and any(values_of(new)):
+            # pyHanko takes another drawing of the same value for form filling; that is
+            # how "shadow replace" attacks show another amount.
             raise Objection(
                 f'the field "{shown}" shows something else with the same value'
             )
-        if spec.field_type == "/Btn":
-            _demand_shown_state(shown, after, new)
         _demand_same_rich_text(shown, before, after)
-        self._notes.values.append(FilledField(title, old, new))
+        if is_same or (kind is FieldKind.STATES and is_redrawn):
+            self._notes.doubts[title] = _REDRAWN
+        if kind is FieldKind.CHOICE and not chooses_value(after):
+            self._notes.doubts[title] = "marks other options than its value as chosen"
+        self._notes.values.append(FilledField(title, _value(before), _value(after)))
+
+
+def _stay_empty(*fields: object) -> bool:
+    """Return whether fields have no value, and drawings that paint nothing.
+
+    Programs that fill in a form write its empty fields, too.
+    """
+    if any(each for node in fields for each in values_of(entry(node, "/V"))):
+        return False
+    looks = [dictionary(each, "/AP") for each in fields]
+    return all(is_blank(entry(each, kind)) for each in looks for kind in each or ())
 
 
 def _demand_drawn(title: str, before: object, after: object, value: str) -> None:
@@ -364,23 +419,16 @@ def _demand_same_rich_text(title: str, before: object, after: object) -> None:
 
 def _whole(value: object) -> str:
     """Return a text string, or the text of a stream."""
-    if isinstance(value, StreamObject):
-        value = pdf_string(value.data)
-    if isinstance(value, bytes):
-        return value.decode("latin-1")
-    return str(value or "")
+    return "".join(values_of(value))
 
 
-def _demand_shown_state(title: str, widget: object, value: str) -> None:
-    """Demand that a button shows the state that is its value, or none.
+def _demand_shown_state(title: str, field: object) -> None:
+    """Demand that a button's widgets show the state that is its value.
 
     Raises:
-        Objection: it shows another one.
-
-    Source: ISO 32000-2, 12.7.5.2.3 and 12.7.5.2.4 (/AS and /V).
+        Objection: one shows another state.
     """
-    state = name(widget, "/AS")
-    if state is not None and state not in {"/Off", f"/{value}"}:
+    if not shows_value(field):
         raise Objection(f'the field "{title}" shows another state than its value')
 
 
@@ -391,18 +439,23 @@ class _Widgets:
 
     Args:
         step: the two revisions.
+        notes: receives fields whose buttons got other drawings.
 
     Source: ISO 32000-2, 12.7.4.1 (kids without /T are widgets of their parent).
     """
 
-    def __init__(self, step: StepContext) -> None:
+    def __init__(self, step: StepContext, notes: FormNotes) -> None:
         self._step = step
+        self._notes = notes
 
     def apply(self, form: FormChange) -> Approvals:
         """Yield changed widgets of fields whose value was changed.
 
         Args:
             form: the form before and after.
+
+        Raises:
+            Objection: a button shows another state than its value.
         """
         for title, spec in form.fields:
             old, new = spec.old_field, spec.new_field
@@ -414,15 +467,19 @@ class _Widgets:
                 # Readers would show each mark of a signature that has several.
                 if "/V" in old or "/V" not in new or len(widgets) > 1:
                     continue
-            elif _same_value(old, new):
+            elif is_same_value(entry(old, "/V"), entry(new, "/V")):
                 continue
+            has_states = bool(widgets) and kind_of(new) is FieldKind.STATES
             for key in widgets:
-                changed, widget = self._step.changed, self._step.new(Reference(*key))
-                if key not in changed and not _is_redrawn(widget, changed):
+                ref, changed = Reference(*key), self._step.changed
+                before, after = self._step.old(ref), self._step.new(ref)
+                if key not in changed and not _is_redrawn(after, changed):
                     continue
-                if spec.field_type == "/Btn":
-                    _demand_shown_state(title_of(title), widget, _value(new))
+                if has_states and _has_other_look(self._step, before, after):
+                    self._notes.doubts[title] = _REDRAWN
                 yield from self._approve(title, key, owner, form)
+            if has_states:
+                _demand_shown_state(title_of(title), new)
 
     def _approve(
         self, title: str, key: Key, owner: Key, form: FormChange
@@ -443,25 +500,6 @@ class _Widgets:
         ]
         for each in updates:
             yield ModificationLevel.FORM_FILLING, each
-
-
-def _same_value(old: object, new: object) -> bool:
-    """Return whether a field has one value, in whatever form it is stored.
-
-    Another encoding, or a stream in place of a string, is no other value.
-    """
-    values = [entry(node, "/V") for node in (old, new)]
-    if same(*values, spelled=False):
-        return True
-    if any(isinstance(each, ArrayObject) for each in values):
-        return False
-    texts = [
-        pdf_string(each.data) if isinstance(each, StreamObject) else each
-        for each in values
-    ]
-    return all(isinstance(each, str | bytes) for each in texts) and (
-        texts[0] == texts[1]
-    )
 
 
 def _is_widget(node: object, owner: Key) -> bool:
@@ -687,20 +725,14 @@ def _is_drawn(looks: object) -> bool:
         return False
     if not isinstance(looks, DictionaryObject):
         return True
-    return any(not _is_blank(entry(looks, kind)) for kind in looks)
+    drawings = [entry(looks, kind) for kind in looks]
+    return not all(_has_no_area(each) or is_blank(each) for each in drawings)
 
 
-def _is_blank(drawing: object) -> bool:
-    """Return whether a drawing is missing, has no content, or an empty /BBox."""
-    if drawing is None:
-        return True
-    if not isinstance(drawing, StreamObject):
-        return False
-    raw = drawing.raw_get("/BBox") if "/BBox" in drawing else None
-    box = _direct_box(raw)
-    if box is not None and not _has_area(box):
-        return True
-    return len(drawing.encoded_data) <= _EMPTY_BYTES and not drawing.data.strip()
+def _has_no_area(drawing: object) -> bool:
+    """Return whether a drawing has an empty /BBox."""
+    box = _direct_box(raw_entry(drawing, "/BBox"))
+    return isinstance(drawing, StreamObject) and box is not None and not _has_area(box)
 
 
 def _bindings(
@@ -805,7 +837,7 @@ class FormRule:
         self._rules = (
             _NewFields(step, notes),
             _ChangedFields(step, notes),
-            _Widgets(step),
+            _Widgets(step, notes),
         )
 
     def apply(self) -> Approvals:

@@ -19,7 +19,7 @@ The composed answer is no more lenient than pyHanko's, for these reasons:
   They are joined over the steps, and each signature's permissions are applied to them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,7 +40,12 @@ from worker.sandbox.inspect.pdf_objects import (
     raw_items,
     resolve,
 )
-from worker.sandbox.verify.revision_steps import Step, demand_same_trailer, judge
+from worker.sandbox.verify.revision_steps import (
+    Step,
+    UnexaminedError,
+    demand_same_trailer,
+    judge,
+)
 from worker.sandbox.verify.revisions import ReferenceIndex, Revisions
 from worker.sandbox.verify.step_context import Objection, title_of
 
@@ -63,6 +68,9 @@ class LaterChanges:
     """Form fields that were changed, filled in or signed."""
     filled: tuple[FilledField, ...]
     """Values that were filled in, in order of the fields' exact full names."""
+    doubts: Mapping[str, str]
+    """Exact full names of filled fields whose looks no text can be compared with, and
+    why."""
     objects: frozenset[int]
     """Numbers of all objects that later revisions define."""
 
@@ -160,8 +168,17 @@ class LaterRevisions:
             reason,
             frozenset(title_of(each) for each in fields),
             filled,
+            {name: why for step in steps for name, why in step.doubts.items()},
             objects,
         )
+
+    def is_last(self, revision: int) -> bool:
+        """Return whether no revision follows.
+
+        Args:
+            revision: its number, the oldest being 0.
+        """
+        return revision >= int(self._reader.xrefs.total_revisions) - 1
 
     def page_of(self, number: int) -> int | None:
         """Return the page, from 1, that an object of the newest revision belongs to.
@@ -248,6 +265,8 @@ class LaterRevisions:
                 self._steps[later] = unchecked if index.is_partial else found
             except Objection as exc:
                 self._steps[later] = exc
+            except UnexaminedError as exc:
+                self._steps[later] = exc.reason
             except MemoryError:
                 raise
             except Exception:  # noqa: BLE001 (a forged revision raises anything)

@@ -5,14 +5,15 @@ them to neighbouring revisions, with rules of its own where pyHanko is too lenie
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from pyhanko.pdf_utils.generic import (
     ArrayObject,
     BooleanObject,
     DictionaryObject,
+    IndirectObject,
     NameObject,
     Reference,
     StreamObject,
@@ -68,6 +69,21 @@ _VERSION: Final = re.compile(r"/(\d)\.(\d)")
 _Approval = tuple[ModificationLevel, ReferenceUpdate]
 
 
+_METADATA: Final = "the metadata was changed after it, and is no plain XMP"
+
+
+class UnexaminedError(Exception):
+    """A change that could not be examined, with the obstacle in words.
+
+    Args:
+        reason: words for people, without text of the file.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """Allowed changes from one revision to the next."""
@@ -82,6 +98,8 @@ class Step:
     """New signature fields that can be seen, with their names: each must be signed in
     the end."""
     values: tuple[FilledField, ...] = ()
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    """Filled fields whose looks no text can be compared with, and why."""
 
 
 def judge(index: ReferenceIndex, new: RevisionView) -> Step:
@@ -92,6 +110,7 @@ def judge(index: ReferenceIndex, new: RevisionView) -> Step:
         new: the later revision.
 
     Raises:
+        UnexaminedError: a change cannot be examined.
         Objection: a change is not allowed.
         DocumentRefusedError: the budget of the index is used up.
     """
@@ -126,6 +145,7 @@ def judge(index: ReferenceIndex, new: RevisionView) -> Step:
         frozenset(uncertified),
         tuple(notes.marks.items()),
         tuple(notes.values),
+        notes.doubts,
     )
 
 
@@ -455,7 +475,7 @@ def _approvals(step: StepContext) -> Iterator[_Approval]:
         ),
         (
             _Unless(_keeps_metadata, step, MetadataUpdateRule()).as_qualified(lta),
-            "the metadata was changed after it, and is no plain XMP",
+            _METADATA,
         ),
     ]
     for rule, reason in rules:
@@ -464,7 +484,30 @@ def _approvals(step: StepContext) -> Iterator[_Approval]:
         except Objection:
             raise
         except SuspiciousModification as exc:
+            if reason is _METADATA and not all(
+                _is_plain_xmp(each.root) for each in (step.old, step.new)
+            ):
+                raise UnexaminedError(reason) from exc
             raise Objection(reason) from exc
+
+
+def _is_plain_xmp(catalog: DictionaryObject) -> bool:
+    """Return whether pyHanko can read the metadata, or there is none.
+
+    It reads XMP in UTF-8 with an `x:xmpmeta`. Both may be otherwise.
+
+    Source: ISO 16684-1, 7.3.
+    """
+    raw = catalog.raw_get("/Metadata") if "/Metadata" in catalog else None
+    if not isinstance(entry(catalog, "/Metadata"), StreamObject):
+        return True
+    if not isinstance(raw, IndirectObject):
+        return True
+    try:
+        MetadataUpdateRule.is_well_formed_xml(raw.reference)
+    except SuspiciousModification:
+        return False
+    return True
 
 
 def _form_approvals(

@@ -1,0 +1,210 @@
+"""Meaning of a form field's value, and the states that its widgets show.
+
+For confined jobs only. Source: ISO 32000-2, 12.5.5, 12.7.4 and 12.7.5.
+"""
+
+import re
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import Final
+
+from pyhanko.pdf_utils.generic import (
+    ArrayObject,
+    DictionaryObject,
+    NameObject,
+    PdfObject,
+    StreamObject,
+    pdf_string,
+)
+
+from worker.sandbox.inspect.pdf_objects import (
+    dictionary,
+    entry,
+    name,
+    number,
+    raw_items,
+    resolve,
+)
+
+_DEEPEST: Final = 32
+"""Fields within each other."""
+_PUSH: Final = 1 << 16
+_OFF: Final = "/Off"
+_BLANK_TEXT: Final = re.compile(rb"(?:\(\s*\)|<\s*>)\s*Tj(?![^\s/()<>\[\]{}%])")
+_STRING: Final = re.compile(rb"\(|(?<!<)<(?!<)|%")
+_OPERATOR: Final = re.compile(rb"[^\s/()<>\[\]{}%]+")
+_PAINTING: Final = frozenset(
+    b"f F f* B B* b b* S s sh Do BI Tj TJ ' \"".split()
+)  # fmt: skip
+"""Operators that draw. Source: ISO 32000-2, Annex A."""
+_READ_BYTES: Final = 4096
+"""Longest stream, encoded, that is read to see whether it draws nothing."""
+
+
+class FieldKind(Enum):
+    """Kinds of fields by what their value means."""
+
+    TEXT = auto()
+    """Shows its value; also a field whose type is missing or unknown."""
+    CHOICE = auto()
+    """Shows its value, or the text that `/Opt` has for it."""
+    STATES = auto()
+    """Check box or radio button: the value is the state of its widgets."""
+    PUSH = auto()
+    """Push button: it has no value."""
+    SIGNATURE = auto()
+
+
+def widgets_of(field: object) -> list[object]:
+    """Return the widgets of a terminal field: its kids without a name, or itself."""
+    kids: list[object] = [resolve(raw) for raw in raw_items(entry(field, "/Kids"))]
+    nameless = [each for each in kids if "/T" not in _keys(each)]
+    return nameless if kids else [field]
+
+
+def kind_of(field: object) -> FieldKind:
+    """Return the kind of a field, whose type may be its parent's or its widgets'."""
+    nodes = [field, *widgets_of(field)]
+    types = {name(each, "/FT") or str(inherited(each, "/FT") or "") for each in nodes}
+    flags = 0
+    for each in nodes:
+        flags |= int(number(inherited(each, "/Ff")) or 0)
+    if "/Btn" in types:
+        return FieldKind.PUSH if flags & _PUSH else FieldKind.STATES
+    if "/Sig" in types:
+        return FieldKind.SIGNATURE
+    return FieldKind.CHOICE if "/Ch" in types else FieldKind.TEXT
+
+
+def inherited(node: object, key: str) -> PdfObject | None:
+    """Return an entry of a field or of those above it."""
+    for _ in range(_DEEPEST):
+        value = entry(node, key)
+        if value is not None or node is None:
+            return value
+        node = entry(node, "/Parent")
+    return None
+
+
+def values_of(value: object) -> tuple[str, ...]:
+    """Return the texts of a value; a list of one text means that text.
+
+    Args:
+        value: of `/V`, resolved. A stream is a long text, and a name a state.
+    """
+    if value is None:
+        return ()
+    if isinstance(value, ArrayObject):
+        return tuple(_text(resolve(raw)) for raw in raw_items(value))
+    return (_text(value),)
+
+
+def is_same_value(old: object, new: object) -> bool:
+    """Return whether two values of `/V` mean the same, in whatever form they are.
+
+    Another encoding, a stream in place of a string, or a list of one is no other
+    value, and an empty text is none.
+    """
+    one, other = (values_of(each) for each in (old, new))
+    return one == other or not any((*one, *other))
+
+
+def shown_state(widget: object) -> str:
+    """Return the state that a widget shows.
+
+    Readers show a widget without `/AS`, or with a state that it has no drawing for, as
+    off. A widget without drawings shows what `/AS` says.
+    """
+    state, states = name(widget, "/AS") or _OFF, _states(widget)
+    return state if states is None or state in states else _OFF
+
+
+def shows_value(field: object) -> bool:
+    """Return whether exactly the widgets whose state is the value show it.
+
+    Args:
+        field: a check box, or a set of radio buttons, with its value.
+    """
+    value = "/" + next(iter(values_of(inherited(field, "/V"))), _OFF[1:])
+    found = False
+    for widget in widgets_of(field):
+        states, shown = _states(widget), shown_state(widget)
+        has_state = states is None or value in states
+        if states is None and shown in {_OFF, value}:
+            expected = shown
+        else:
+            expected = value if has_state else _OFF
+        if shown != expected:
+            return False
+        found |= shown == value
+    return found or value in {_OFF, "/"}
+
+
+def is_blank(drawing: object) -> bool:
+    """Return whether a drawing has no operator that paints anything.
+
+    Args:
+        drawing: a form XObject; None draws nothing.
+    """
+    if drawing is None:
+        return True
+    if not isinstance(drawing, StreamObject):
+        return False
+    if len(drawing.encoded_data) > _READ_BYTES:
+        return False
+    # An empty text in the last place of a string would end the string.
+    content = _BLANK_TEXT.sub(b" ", drawing.data)
+    if _STRING.search(content):
+        return False
+    return _PAINTING.isdisjoint(_OPERATOR.findall(content))
+
+
+def option_texts(field: object, chosen: Sequence[str]) -> list[str]:
+    """Return the texts that a choice field shows for its values.
+
+    Args:
+        field: the choice field.
+        chosen: its values.
+    """
+    texts: dict[str, str] = {}
+    for raw in raw_items(inherited(field, "/Opt")):
+        pair = [_text(resolve(each)) for each in raw_items(resolve(raw))]
+        if len(pair) == 2:  # noqa: PLR2004 (value and text)
+            texts.setdefault(pair[0], pair[1])
+    return [texts.get(each, each) for each in chosen]
+
+
+def chooses_value(field: object) -> bool:
+    """Return whether the options that a choice field has as chosen are its values."""
+    indices = [number(each) for each in raw_items(inherited(field, "/I"))]
+    options = [resolve(each) for each in raw_items(inherited(field, "/Opt"))]
+    if not indices or not options:
+        return True
+    chosen = [
+        options[int(at)] for at in indices
+        if at is not None and 0 <= at < len(options)
+    ]  # fmt: skip
+    pairs = [values_of(each)[:1] for each in chosen]
+    return sorted(text for each in pairs for text in each) == sorted(
+        values_of(inherited(field, "/V"))
+    )
+
+
+def _states(widget: object) -> frozenset[str] | None:
+    """Return the states that a widget has drawings for; None if it has no drawings."""
+    drawings = entry(dictionary(widget, "/AP"), "/N")
+    if isinstance(drawings, StreamObject) or not isinstance(drawings, DictionaryObject):
+        return None
+    return frozenset(drawings)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, StreamObject):
+        value = pdf_string(value.data)
+    if isinstance(value, NameObject):
+        return str(value[1:])
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def _keys(node: object) -> Sequence[str]:
+    return [*node] if isinstance(node, DictionaryObject) else ()
