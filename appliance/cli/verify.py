@@ -128,8 +128,13 @@ def report_lines(path: Path, report: VerificationReport) -> Iterator[str]:
         yield from _signature_lines(signature)
     if report.ending.answer is not Answer.YES:
         yield f"  {report.ending.reason}"
-    if report.text_covered:
-        yield "  a later signature's mark hides text that was signed before it"
+    if report.text_covered is Answer.YES:
+        yield (
+            f"  page {report.covered_pages[0]}: a later mark or filled field changes "
+            "or hides text that was signed before it"
+        )
+    elif report.text_covered is Answer.UNCHECKED:
+        yield "  text below later marks and fields could not be examined"
     if report.pages_changed:
         yield (
             f"  pages with marks or values of later revisions: {report.pages_changed}, "

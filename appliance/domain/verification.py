@@ -267,9 +267,11 @@ class VerificationReport:
     """In the order they were made; broken document timestamps after them."""
     ending: Check
     """The last revision ends the file."""
-    text_covered: bool = False
-    """The mark of a later signature hides text that was signed before it: allowed,
-    and a reader no longer shows what the first signers saw."""
+    text_covered: Answer = Answer.NO
+    """A later mark or filled field hides or changes text that was signed before it, so
+    that a reader no longer shows what the first signers saw. A mark may do that."""
+    covered_pages: tuple[int, ...] = ()
+    """1-based pages on which it does."""
     pages_compared: int = 0
     """Pages whose pictures were compared between signed revisions and the file."""
     pages_changed: int = 0

@@ -33,7 +33,8 @@ def report_from_json(message: Mapping[str, Any]) -> VerificationReport:
         return VerificationReport(
             signatures=tuple(_signature(entry) for entry in message["signatures"]),
             ending=_check(message["ending"]),
-            text_covered=boolean(message["text_covered"]),
+            text_covered=Answer(message["text_covered"]),
+            covered_pages=tuple(map(integer, message["covered_pages"])),
             pages_compared=integer(message["pages_compared"]),
             pages_changed=integer(message["pages_changed"]),
         )

@@ -2,7 +2,6 @@
 
 import io
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from pyhanko.pdf_utils import layout
@@ -14,7 +13,6 @@ from pyhanko.sign import PdfSignatureMetadata, PdfSigner
 from pyhanko.sign.fields import SigFieldSpec
 from pyhanko.stamp import TextStampStyle
 
-from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.verification import Answer
 from tests.support.documents import pdfs
@@ -93,21 +91,17 @@ def test_next_signer_is_told_of_marks_that_are_nobodys(attack: str) -> None:
     assert examine_signatures(ATTACKS[attack](signed)) is Answer.NO
 
 
-def test_pages_that_cannot_be_walked_get_a_verdict(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """And no exception in its place."""
+def test_text_that_cannot_be_read_is_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the page is named, in place of an answer that no text is covered."""
     twice = signed_with_mark(signed(pdfs.one_page()), (9, 9, 40, 20))
-    refused = DocumentRefusedError(ErrorCode.PDF_MALFORMED, "page tree loop")
-    monkeypatch.setattr(
-        "worker.sandbox.verify.verify.covers_signed_text", Mock(side_effect=refused)
-    )
+    monkeypatch.setattr("worker.sandbox.verify.page_texts._CPU_S", 0.0)
 
     report = verify(twice, [software_signer().root])
 
     assert report.verdict is Answer.UNCHECKED
-    assert report.signatures[-1].reason == (
-        "the marks of later signatures could not be examined"
+    assert report.text_covered is Answer.UNCHECKED
+    assert report.signatures[0].reason == (
+        "page 1: the text below later marks or fields could not be examined"
     )
 
 
@@ -166,4 +160,6 @@ def test_mark_over_signed_text_is_told(
 
     report = verify(pdf, [software_signer().root])
 
-    assert (report.valid, report.text_covered) == (True, hides)
+    assert report.valid
+    assert report.text_covered is (Answer.YES if hides else Answer.NO)
+    assert report.covered_pages == ((1,) if hides else ())

@@ -7,11 +7,20 @@ looks the same to PDFium, so that the rules alone must find it.
 import subprocess
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 import pytest
-from cryptography.x509 import load_der_x509_certificate
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import (
+    BasicConstraints,
+    CertificateBuilder,
+    load_der_x509_certificate,
+    random_serial_number,
+)
 
 from appliance.domain.verification import Answer
 from tests.support.documents.contract_pdf import contract, line, stream
@@ -205,7 +214,341 @@ def test_filled_field_over_text_is_stated() -> None:
         )
         for drawn in (white, line(b"x", 2, 4))
     ]
-    assert [each.text_covered for each in found] == [True, False]
+    assert [each.text_covered for each in found] == [Answer.YES, Answer.NO]
+
+
+_WIDGET: Final = b"/Type/Annot/Subtype/Widget/F 4/P 3 0 R"
+_TEXT: Final = b"<<%s/FT/Tx/T(Monto)%%s/DA(/Helv 12 Tf)/Rect[20 60 140 80]" % _WIDGET
+_SHOWN: Final = b"/AP<</N 26 0 R>>>>"
+
+
+def filled_in(
+    field: bytes, entries: Mapping[bytes, bytes | None], drawn: bytes | None = None
+) -> tuple[Answer, str]:
+    """Sign the contract with another field 21, and write that again.
+
+    Args:
+        field: the field as it is signed.
+        entries: its new entries.
+        drawn: content of a new appearance; None: it keeps the one it has.
+    """
+    file = SignedFile(makers().signed(contract({21: field})))
+    number, look = 21, file.free
+    entries = dict(entries)
+    objects = {}
+    if drawn is not None:
+        entries[b"/AP"] = b"<</N %d 0 R>>" % look
+        objects[look] = file.look(look, drawn, b"[0 0 120 20]")
+    objects[number] = file.changed(number, entries)
+    report = verify(file.append(objects), [makers().root])
+    return report.verdict, report.signatures[0].changes.reason
+
+
+_OTHER_LOOK: Final = line(b"900", 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("field", "entries"),
+    [
+        (_TEXT % b"/V(100)" + _SHOWN, {}),
+        (_TEXT % b"/V(100)" + _SHOWN, {b"/AS": b"/N"}),
+        (_TEXT % b"/V(100)" + _SHOWN, {b"/AS": b"/Off"}),
+        (
+            _TEXT.replace(b"/Tx", b"/Ch") % b"/Opt[(100)(900)]/V[(100)]" + _SHOWN,
+            {b"/V": b"(100)"},
+        ),
+        (
+            _TEXT.replace(b"/Tx", b"/Ch") % b"/Opt[(100)(900)]/V(100)" + _SHOWN,
+            {b"/V": b"[<FEFF003100300030>]", b"/AS": b"/N"},
+        ),
+        (_TEXT.replace(b"/Tx", b"/Btn/Ff 65536") % b"" + _SHOWN, {}),
+        (_TEXT.replace(b"/Tx", b"/Btn/Ff 65536") % b"" + _SHOWN, {b"/AS": b"/Off"}),
+        (_TEXT.replace(b"/Tx", b"/Btn/Ff 65536") % b"" + _SHOWN, {b"/V": b"/Off"}),
+        (_TEXT.replace(b"/Tx", b"/Btn/Ff 65536") % b"" + _SHOWN, {b"/V": b"(9)"}),
+    ],
+)
+def test_same_value_keeps_its_look(
+    field: bytes, entries: Mapping[bytes, bytes | None]
+) -> None:
+    """A state means nothing to a text or choice, and a push button has no value."""
+    assert filled_in(field, entries, _OTHER_LOOK)[0] is Answer.NO
+
+
+@pytest.mark.parametrize("entries", [{b"/I": b"[1]"}, {b"/TI": b"1"}])
+def test_choice_marks_its_value(entries: Mapping[bytes, bytes | None]) -> None:
+    """Another marked option is another value to some readers."""
+    field = _TEXT.replace(b"/Tx", b"/Ch") % b"/Opt[(100)(900)]/V(100)/I[0]" + _SHOWN
+    assert filled_in(field, entries)[0] is Answer.NO
+    changed = {b"/V": b"(900)", b"/I": b"[0]"}
+    assert filled_in(field, changed, _OTHER_LOOK)[0] is Answer.UNCHECKED
+    assert filled_in(field, {**changed, b"/I": b"[1]"}, _OTHER_LOOK)[0] is Answer.YES
+
+
+@pytest.mark.parametrize(
+    ("signed", "entries", "drawn", "wanted"),
+    [
+        (b"/V(Ana)" + _SHOWN[:-2], {b"/V": None, b"/AP": None}, None, Answer.YES),
+        (b"/V(Ana)" + _SHOWN[:-2], {b"/V": b"()"}, b"/Tx BMC EMC", Answer.YES),
+        (b"", {b"/V": b"()"}, b"/Tx BMC q BT () Tj ET Q EMC", Answer.YES),
+        (b"", {b"/V": b"()"}, b"0 0 9 9 re f", Answer.UNCHECKED),
+        (b"/V()", {b"/V": b"(Ana)"}, line(b"Ana", 2, 4), Answer.YES),
+        (b"/V(x)/Ff 8192", {b"/V": b"(yz)"}, line(b"**", 2, 4), Answer.YES),
+    ],
+)
+def test_field_may_be_cleared_and_filled(
+    signed: bytes,
+    entries: Mapping[bytes, bytes | None],
+    drawn: bytes | None,
+    wanted: Answer,
+) -> None:
+    """An empty field may get an empty drawing, and nothing else."""
+    found = filled_in(_TEXT % signed + b">>", entries, drawn)
+    assert found[0] is wanted, found
+
+
+_STATES: Final = b"/AP<</N<</Yes 27 0 R/Off 28 0 R>>>>>>"
+_BOX_FIELD: Final = _TEXT.replace(b"/Tx", b"/Btn") % b"%s" + _STATES
+
+
+@pytest.mark.parametrize(
+    ("signed", "entries", "wanted"),
+    [
+        (b"/V/Off/AS/Off", {b"/V": b"/Yes", b"/AS": b"/Yes"}, Answer.YES),
+        (b"/V/Yes/AS/Yes", {b"/V": b"/Off", b"/AS": b"/Off"}, Answer.YES),
+        (b"/V/Yes/AS/Yes", {b"/V": b"/Off", b"/AS": None}, Answer.YES),
+        (b"/V/Off/AS/Off", {b"/V": b"/Yes"}, Answer.NO),
+        (b"/V/Off/AS/Off", {b"/V": b"/Other"}, Answer.NO),
+        (b"/V/Yes/AS/Yes", {b"/AS": b"/Off"}, Answer.NO),
+        (b"/V/Yes/AS/Yes", {b"/AS": None}, Answer.NO),
+        (b"/V/Yes/AS/Yes", {b"/AS": b"/Other"}, Answer.NO),
+    ],
+)
+def test_box_shows_exactly_its_value(
+    signed: bytes, entries: Mapping[bytes, bytes | None], wanted: Answer
+) -> None:
+    """A state that is missing, or has no drawing, is off."""
+    assert filled_in(_BOX_FIELD % signed, entries)[0] is wanted
+
+
+@pytest.mark.parametrize(
+    ("shown", "wanted"),
+    [
+        ((b"/Off", b"/b"), Answer.YES),
+        ((b"/a", b"/Off"), Answer.NO),
+        ((b"/a", b"/b"), Answer.NO),
+        ((b"/Off", b"/Off"), Answer.NO),
+    ],
+)
+def test_radio_buttons_show_exactly_their_value(
+    shown: tuple[bytes, bytes], wanted: Answer
+) -> None:
+    """Each button is looked at, those that were not changed among them."""
+    button = b"<<%s/Parent 40 0 R/AS%%s/Rect[%%d 20 %%d 40]/AP<</N<</%%s 27 0 R/Off"
+    button = button % _WIDGET + b" 28 0 R>>>>>>"
+    pdf = contract(
+        {
+            20: b"<</Fields[21 0 R 22 0 R 24 0 R 40 0 R]>>",
+            23: button % (b"/a", 20, 40, b"a"),
+            14: button % (b"/Off", 50, 70, b"b"),
+            40: b"<</FT/Btn/Ff 49152/T(Pago)/V/a/Kids[23 0 R 14 0 R]>>",
+            3: b"<</Type/Page/Parent 2 0 R/Contents 6 0 R/Annots[14 0 R 21 0 R 22 0 R"
+            b" 23 0 R 24 0 R]>>",
+        }
+    )
+    file = SignedFile(makers().signed(pdf))
+    kids = {
+        kid: file.changed(kid, {b"/AS": state})
+        for kid, state, had in zip((23, 14), shown, (b"/a", b"/Off"), strict=True)
+        if state != had
+    }
+    later = file.append({40: file.changed(40, {b"/V": b"/b"}), **kids})
+    assert verify(later, [makers().root]).verdict is wanted
+
+
+def test_field_keeps_its_object() -> None:
+    """Another object with the same name has another value and the same look."""
+    file = SignedFile(base("B-B"))
+    text, free = file.field("Nombre"), file.free
+    fields = file.qpdf.Root.AcroForm.Fields.unparse(resolved=True)
+    renamed = fields.replace(b"%d 0 R" % text, b"%d 0 R" % free)
+    verdict, reason = judged(
+        {
+            free: file.changed(text, {b"/V": b"(900.000)"}),
+            file.form: file.changed(file.form, {b"/Fields": renamed}),
+        }
+    )
+    assert verdict is Answer.NO
+    assert reason == 'the field "Nombre" was replaced after it'
+
+
+def test_text_of_a_field_whose_widget_has_its_type_is_compared() -> None:
+    """A type that only the widget has is a type."""
+    file = SignedFile(
+        makers().signed(
+            contract(
+                {
+                    21: b"<</T(Nombre)/V(100)/Kids[23 0 R]>>",
+                    23: b"<<%s/FT/Tx/Parent 21 0 R/Rect[20 60 140 80]%s"
+                    % (_WIDGET, _SHOWN),
+                }
+            )
+        )
+    )
+    look = file.free
+    later = file.append(
+        {
+            21: file.changed(21, {b"/V": b"(200)"}),
+            23: file.changed(23, {b"/AP": b"<</N %d 0 R>>" % look}),
+            look: file.look(look, _OTHER_LOOK, b"[0 0 120 20]"),
+        }
+    )
+    assert verify(later, [makers().root]).verdict is Answer.UNCHECKED
+
+
+@pytest.mark.parametrize(
+    ("drawn", "covers"),
+    [
+        (b"1 g 81 5 21 25 re f", True),
+        (b"1 g 0 0 190 40 re f 0 g " + line(b"Precio: 900", 10, 10), True),
+        (b"0 g 100 25 9 9 re f", False),
+    ],
+)
+@pytest.mark.parametrize("pages", [0, 80])
+def test_filled_field_leaves_signed_text_alone(
+    drawn: bytes, covers: bool, pages: int
+) -> None:
+    """Two digits are enough, on any page; a field may stand over its own label."""
+    numbers = [*range(_FIRST, _FIRST + pages)]
+    kids = b"".join(b" %d 0 R" % each for each in numbers)
+    dense = b" ".join(line(b"Clausula", 20, y) for y in range(0, 400, 4))
+    extra = dict.fromkeys(numbers, b"<</Type/Page/Parent 2 0 R/Contents 6 0 R>>")
+    tree = b"<</Type/Pages/Kids[4 0 R%s 3 0 R]/Count %d/MediaBox[0 0 300 400]"
+    extra |= {
+        2: tree % (kids, pages + 2) + b"/Resources<</Font<</F1 7 0 R>>>>>>",
+        6: stream(dense),
+        21: b"<<%s/FT/Tx/T(Nombre)/Rect[10 290 200 330]>>" % _WIDGET,
+    }
+    file = SignedFile(makers().signed(contract(extra)))
+    look = file.free
+    entries = {b"/V": b"(-)", b"/AP": b"<</N %d 0 R>>" % look}
+    form = b"/Subtype/Form/BBox[0 0 %d 40]/Resources<</Font<</F1 7 0 R>>>>"
+    later = file.append(
+        {
+            21: file.changed(21, entries),
+            look: file.stream(look, drawn + b" " + line(b"-", 150, 10), form % 190),
+        }
+    )
+    report = verify(later, [makers().root])
+    assert report.covered_pages == ((pages + 2,) if covers else ())
+    reason = report.signatures[0].changes.reason
+    assert (f"text of page {pages + 2}" in reason) is covers
+    assert report.verdict is (Answer.UNCHECKED if covers else Answer.YES)
+
+
+@pytest.mark.parametrize("opaque", [False, True])
+def test_filled_field_hides_no_other_value(*, opaque: bool) -> None:
+    """The value of a field below it is signed text, too."""
+    below = b"<<%s/FT/Tx/T(Monto)/V(100)/Rect[150 62 190 78]%s"
+    pdf = contract(
+        {
+            20: b"<</Fields[21 0 R 22 0 R 23 0 R 24 0 R]>>",
+            3: b"<</Type/Page/Parent 2 0 R/Resources<</Font<</F1 7 0 R>>>>"
+            b"/Annots[23 0 R 21 0 R 22 0 R 24 0 R]>>",
+            21: b"<<%s/FT/Tx/T(Nombre)/Rect[20 60 240 80]>>" % _WIDGET,
+            23: below % (_WIDGET, _SHOWN),
+        }
+    )
+    file = SignedFile(makers().signed(pdf))
+    look = file.free
+    paper = b"1 g 0 0 220 20 re f 0 g " if opaque else b""
+    later = file.append(
+        {
+            21: file.changed(21, {b"/V": b"(x)", b"/AP": b"<</N %d 0 R>>" % look}),
+            look: file.look(look, paper + line(b"x", 2, 4), b"[0 0 220 20]"),
+        }
+    )
+    report = verify(later, [makers().root])
+    assert report.text_covered is (Answer.YES if opaque else Answer.NO)
+    assert report.verdict is Answer.UNCHECKED
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_unexamined_rules_leave_a_filled_field_unchecked(
+    monkeypatch: pytest.MonkeyPatch, *, outside: bool
+) -> None:
+    """A field may have been filled in; what else looks different was changed."""
+    later = makers().filled(base("B-B"))
+    if outside:
+        file = SignedFile(later)
+        content = file.stream(file.content, line(b"Precio: 900"))
+        later = file.append({file.content: content})
+    monkeypatch.setattr("worker.sandbox.verify.later_revisions._STEPS", 1)
+    report = verify(later, [makers().root])
+    assert report.verdict is (Answer.NO if outside else Answer.UNCHECKED)
+
+
+_RDF: Final = (
+    b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
+    b'<rdf:Description rdf:about=""/></rdf:RDF>'
+)
+
+
+@pytest.mark.parametrize(
+    ("xmp", "wanted"),
+    [
+        (b'<x:xmpmeta xmlns:x="adobe:ns:meta/">%s</x:xmpmeta>' % _RDF, Answer.YES),
+        (_RDF, Answer.UNCHECKED),
+        (_RDF.decode().encode("utf-16"), Answer.UNCHECKED),
+    ],
+)
+def test_metadata_in_another_form_is_unchecked(xmp: bytes, wanted: Answer) -> None:
+    """XMP may be in UTF-16, and without its outer element."""
+    file = SignedFile(base("B-B"))
+    stored = file.stream(file.free, xmp, b"/Type/Metadata/Subtype/XML")
+    named = {b"/Metadata": b"%d 0 R" % file.free}
+    catalog = file.changed(file.catalog, named)
+    assert judged({file.free: stored, file.catalog: catalog})[0] is wanted
+
+
+def _other_authorities() -> list[bytes]:
+    """Make certificates with the name of the signers' authority and other keys."""
+    issuer = load_der_x509_certificate(makers().signer.certificate).issuer
+    now = datetime.now(UTC)
+    keys: list[rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey] = [
+        rsa.generate_private_key(65_537, 2048),
+        ec.generate_private_key(ec.SECP256R1()),
+    ]
+    made = [
+        CertificateBuilder()
+        .subject_name(issuer)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+        for key in keys
+    ]
+    certificates = [each.public_bytes(Encoding.DER) for each in made]
+    unknown = certificates[1].replace(
+        bytes.fromhex("06072a8648ce3d0201"), bytes.fromhex("06072a8648ce3d0209")
+    )
+    return [*certificates, unknown]
+
+
+@pytest.mark.parametrize("name", ["B-B", "B-T"])
+def test_certificate_with_another_key_is_no_issuer(name: str) -> None:
+    """Anybody may add one with the name of an authority to the DSS."""
+    file = SignedFile(base(name))
+    stored = {
+        file.free + at: file.stream(file.free + at, der)
+        for at, der in enumerate(_other_authorities())
+    }
+    certificates = b" ".join(b"%d 0 R" % each for each in stored)
+    entries = {b"/DSS": b"<</Certs[%s]>>" % certificates}
+    later = file.append({file.catalog: file.changed(file.catalog, entries), **stored})
+    assert verify(later, [makers().root]).verdict is Answer.YES
 
 
 _FRESH: Final = """

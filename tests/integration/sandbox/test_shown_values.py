@@ -16,7 +16,7 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from appliance.domain.verification import Answer
 from tests.support.documents import pdfs
 from tests.support.documents.software_signer import signed, software_signer
-from worker.sandbox.verify.shown_values import differs
+from worker.sandbox.verify.shown_values import differs, is_concealed
 from worker.sandbox.verify.verify import verify
 
 
@@ -56,30 +56,58 @@ def filled(value: str, drawn: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("value", "drawn", "shown"),
-    [("Juan Perez", "Juan  PEREZ", ""), ("Otro", "Juan Perez", "Juan Perez")],
+    ("value", "drawn"),
+    [
+        ("Juan Perez", "Juan  Perez"),
+        ("Otro", "Juan Perez"),
+        ("1", "9"),
+        ("100", "9"),
+        ("-100", "100"),
+        ("1.000", "1000.00"),
+        ("900.000", "0"),
+        ("Eva", "Eva debe 900.000"),
+        ("0.21", "21,00%"),
+        ("Eva", ""),
+    ],
 )
-def test_other_text_than_the_value_is_named(value: str, drawn: str, shown: str) -> None:
+def test_other_text_than_the_value_is_named(value: str, drawn: str) -> None:
     """Filling in is permitted; a field that lies about its value is undetermined."""
+    is_same = value.split() == drawn.split()
     (report,) = verify(filled(value, drawn), [software_signer().root]).signatures
 
-    assert report.changes.answer is (Answer.UNCHECKED if shown else Answer.YES)
-    assert ("another text" in report.reason) is bool(shown)
+    assert report.changes.answer is (Answer.YES if is_same else Answer.UNCHECKED)
     (found,) = report.filled
-    assert (found.after, found.shown) == (value, shown)
+    assert (found.after, found.shown) == (value, "" if is_same else drawn)
+    if not is_same:
+        reason = "shows another text" if drawn else "does not show the value"
+        assert reason in report.reason
 
 
 @pytest.mark.parametrize(
     ("value", "shown", "other"),
     [
         ("100", "1 0 0", False),
-        ("a long text that does not fit", "a long text", False),
-        ("Yes", "4", False),
+        ("line one\rline two", "line one\r\nline two", False),
+        ("efecto final", "efecto \N{LATIN SMALL LIGATURE FI}nal", False),
+        ("A\N{COMBINING ACUTE ACCENT}rbol", "\N{LATIN CAPITAL LETTER A WITH ACUTE}rbol",
+         False),
+        ("ex-socio", "ex\x02socio", False),
+        ("", "", False),
+        ("a long text that does not fit", "a long text", True),
+        ("102", "10\N{SUPERSCRIPT TWO}", True),
+        ("-1", "1", True),
+        ("1.5", "15", True),
+        ("Perez", "PEREZ", True),
         ("", "900", True),
-        ("100", "", False),
-        ("100", "900", True),
+        ("100", "", True),
     ],
-)
-def test_texts_are_compared_by_letters(value: str, shown: str, other: bool) -> None:
-    """Blanks, a cut end and the tick of a box make no other text."""
+)  # fmt: skip
+def test_texts_are_compared_whole(value: str, shown: str, other: bool) -> None:
+    """White space and forms of the same letters make no other text."""
     assert differs(value, shown) is other
+
+
+@pytest.mark.parametrize(("shown", "hidden"), [("***", True), ("*1*", False)])
+def test_password_shows_one_sign(shown: str, hidden: bool) -> None:
+    """A password field may conceal its value, and show no other one."""
+    assert is_concealed(shown) is hidden

@@ -109,10 +109,15 @@ def test_names_give_the_terminal_no_orders() -> None:
 
 def test_hidden_text_is_stated_of_a_valid_file() -> None:
     """A reader no longer shows what the first signer saw."""
-    first, *_, last = lines_of(GOOD, text_covered=True)
+    covered = lines_of(GOOD, text_covered=Answer.YES, covered_pages=(2,))
+    unread = lines_of(GOOD, text_covered=Answer.UNCHECKED)
 
-    assert first == "acta.pdf: VALID"
-    assert last == "  a later signature's mark hides text that was signed before it"
+    assert covered[0] == "acta.pdf: VALID"
+    assert covered[-1] == (
+        "  page 2: a later mark or filled field changes or hides text that was signed "
+        "before it"
+    )
+    assert unread[-1] == "  text below later marks and fields could not be examined"
 
 
 def test_timestamp_that_does_not_count_is_named() -> None:

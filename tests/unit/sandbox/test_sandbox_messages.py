@@ -22,6 +22,7 @@ from appliance.domain.sandbox import LENGTH, MessageInvalidError
 from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.verification import (
     YES,
+    Answer,
     CheckCode,
     FilledField,
     SignatureReport,
@@ -64,8 +65,8 @@ SIGNATURE = SignatureReport(
     serial="1f",
 )
 REPORT = VerificationReport(
-    signatures=(SIGNATURE,), ending=YES, text_covered=True, pages_compared=1,
-    pages_changed=2,
+    signatures=(SIGNATURE,), ending=YES, text_covered=Answer.YES, covered_pages=(1,),
+    pages_compared=1, pages_changed=2,
 )  # fmt: skip
 REVOKED = RevokedTsa("ab" * 32, datetime(2026, 11, 20, tzinfo=UTC), "keyCompromise")
 LAYOUT = StampLayout(

@@ -635,7 +635,8 @@ def _demand_kept(form: FormChange) -> None:
     for key, each in form.before.fields.items():
         shown, now = title_of(each.title), form.after.fields.get(key)
         if now is None:
-            raise Objection(f'the field "{shown}" was deleted after it')
+            what = "replaced" if each.title in form.after.names else "deleted"
+            raise Objection(f'the field "{shown}" was {what} after it')
         if (now.title, now.kind, now.above) != (each.title, each.kind, each.above):
             raise Objection(f'the field "{shown}" was changed after it')
     lists = [

@@ -31,18 +31,23 @@ from worker.sandbox.structure import (
     CheckedReader,
     read_structure,
 )
+from worker.sandbox.verify.covered_text import CoveredPages, CoveredText
 from worker.sandbox.verify.later_revisions import LaterChanges, LaterRevisions
-from worker.sandbox.verify.page_pictures import (
-    FilledLooks,
-    PagePictures,
-    PictureComparison,
-)
-from worker.sandbox.verify.shown_values import differs
+from worker.sandbox.verify.later_widgets import FieldLook
+from worker.sandbox.verify.page_pictures import PagePictures, PictureComparison
+from worker.sandbox.verify.page_texts import PageTexts
+from worker.sandbox.verify.shown_values import differs, is_concealed
 from worker.sandbox.verify.step_context import title_of
 
 _OBJECT: Final = re.compile(rb"\b(\d{1,10})\s{1,8}\d{1,5}\s{1,8}obj\b")
 _OBJECTS_NAMED: Final = 200
 _NAME_CHARS: Final = 200
+_TEXT_CHARS: Final = 200
+_OTHER_TEXT: Final = (
+    "shows another text than the value that was filled in, "
+    "which may be the value in a format of the form"
+)
+_UNPLACED: Final = "is shown in a place on which readers may not agree"
 _END_BYTES: Final = 7  # the marker and one end of line
 _LAST_BYTES: Final = re.compile(rb"%%EOF(?:\r\n|\n|\r)?\Z")
 _APPENDED: Final = refuted(
@@ -104,17 +109,22 @@ class RevisionHistory:
         )
         self._later = LaterRevisions(reader)
         self._pictures = PagePictures(pdf, reader)
-        self._compared: dict[int, PictureComparison] = {}
-        self._looks: dict[frozenset[str], FilledLooks] = {}
+        self._texts = PageTexts(pdf)
+        self._covered = CoveredText(self._pictures, self._texts)
+        self._compared: dict[int, _Compared] = {}
+        self._shown: dict[str, tuple[str, str]] = {}
+        """Text that a field shows in place of its value, and a doubt, by its name."""
         self.ending = self._ending(ends)
         """The last revision ends the file."""
-        self.later_places: dict[int, list[Rect]] = {}
-        """Places of marks and filled fields, which are left out of the comparison of
-        pictures, by 1-based page."""
+        self.covered_pages: set[int] = set()
+        """1-based pages on which a later mark or filled field changes or hides text."""
+        self.unread_pages: set[int] = set()
+        """1-based pages on which that could not be examined."""
 
     def close(self) -> None:
         """Close what PDFium has open."""
         self._pictures.close()
+        self._texts.close()
 
     @property
     def pages_compared(self) -> tuple[int, int]:
@@ -123,11 +133,18 @@ class RevisionHistory:
         Of the signature with the most pages that were not compared.
         """
         most = max(
-            self._compared.values(),
+            (each.pictures for each in self._compared.values()),
             key=lambda each: (each.wanted - each.compared, each.wanted),
             default=None,
         )
         return (0, 0) if most is None else (most.compared, most.wanted)
+
+    @property
+    def text_covered(self) -> Answer:
+        """Answer whether a later mark or filled field changes or hides signed text."""
+        if self.covered_pages:
+            return Answer.YES
+        return Answer.UNCHECKED if self.unread_pages else Answer.NO
 
     def doubts_before(self, end: int) -> list[str]:
         """Ambiguities inside the first bytes of the file, in words.
@@ -168,14 +185,16 @@ class RevisionHistory:
             # Neither would the rules end in time.
             return Followed(_UNEXAMINED)
         later = self._later.changes_after(signature)
-        pictures = self._compare(signature, end, later)
+        compared = self._compare(signature, end, later)
+        different = compared.pictures.different
         if later.answer is Answer.NO:
-            return Followed(_changed(later.reason, pictures.different))
-        if pictures.different:
-            return Followed(_different(pictures.different))
-        check, (filled, doubt) = self._remaining(later, pictures), self._filled(later)
-        if check.answer is Answer.YES and doubt:
-            check = unchecked(CheckCode.LOOKS_DIFFERENT, doubt)
+            return Followed(_changed(later.reason, different))
+        if different and (compared.is_masked or later.answer is Answer.YES):
+            return Followed(_different(different))
+        filled, doubt = self._filled(later)
+        check = self._remaining(later, compared.pictures)
+        if check.answer is Answer.YES:
+            check = _covered(compared.covered) or doubt or check
         return Followed(check, filled)
 
     def _appended(self, signature: EmbeddedPdfSignature, end: int) -> Check | None:
@@ -221,39 +240,71 @@ class RevisionHistory:
 
     def _compare(
         self, signature: EmbeddedPdfSignature, end: int, later: LaterChanges
-    ) -> PictureComparison:
+    ) -> "_Compared":
+        """Compare what the pages show with what was signed, once a revision."""
         if end not in self._compared:
             revision = signature.signed_revision
-            masks = self._pictures.later_widgets(
-                end, revision, {each.name for each in later.filled}
+            if self._later.is_last(revision):
+                nothing = self._pictures.compare(end, revision, {})
+                self._compared[end] = _Compared(nothing, CoveredPages(), is_masked=True)
+                return self._compared[end]
+            widgets = self._pictures.widgets
+            names = {each.name for each in later.filled}
+            places = widgets.later(self._pictures.revision_at(end, revision), names)
+            masks = places.merged()
+            if later.answer is Answer.UNCHECKED:
+                # Any field may have been filled in.
+                for page, rects in widgets.of_form().items():
+                    masks.setdefault(page, []).extend(rects)
+            pictures = self._pictures.compare(end, revision, masks)
+            covered = CoveredPages()
+            if later.answer is not Answer.NO and not pictures.different:
+                covered = self._covered.after(end, places)
+            self.covered_pages.update(covered.by_fields, covered.by_marks)
+            self.unread_pages.update(covered.unread)
+            self._compared[end] = _Compared(
+                pictures, covered, is_masked=widgets.is_read
             )
-            for page, places in masks.items():
-                known = self.later_places.setdefault(page, [])
-                known += (each for each in places if each not in known)
-            self._compared[end] = self._pictures.compare(end, revision, masks)
         return self._compared[end]
 
-    def _filled(self, later: LaterChanges) -> tuple[tuple[FilledField, ...], str]:
-        """The filled fields with their looks, and a doubt in words; empty: none."""
-        if not later.filled:
-            return (), ""
-        names = frozenset(each.name for each in later.filled)
-        if names not in self._looks:
-            self._looks[names] = self._pictures.filled_fields(names)
-        looks = self._looks[names]
-        filled = tuple(
-            replace(each, shown=looks.texts[each.name])
-            if differs(each.after, looks.texts.get(each.name, ""))
-            else each
-            for each in later.filled
-        )
-        for each in filled:
-            if each.shown and each.name in looks.text_fields:
-                words = "shows another text than the value that was filled in"
-                return filled, f'the field "{title_of(each.name)}" {words}'
-        if looks.hide_text:
-            return filled, "a field that was filled in hides text of its page"
-        return filled, ""
+    def _filled(
+        self, later: LaterChanges
+    ) -> tuple[tuple[FilledField, ...], Check | None]:
+        """The filled fields with the texts that they show, and a doubt; None: none."""
+        names = {each.name for each in later.filled}
+        self._read_texts(names - self._shown.keys())
+        doubt: Check | None = None
+        filled: list[FilledField] = []
+        for each in later.filled:
+            shown, reason = self._shown.get(each.name, ("", ""))
+            reason = reason or later.doubts.get(each.name, "")
+            if reason and doubt is None:
+                words = f'the field "{title_of(each.name)}" {reason}'
+                doubt = unchecked(CheckCode.LOOKS_DIFFERENT, words)
+            filled.append(replace(each, shown=shown[:_TEXT_CHARS]))
+        return tuple(filled), doubt
+
+    def _read_texts(self, names: Collection[str]) -> None:
+        """Read the texts that fields show, each field once a file."""
+        if not names:
+            return
+        self._shown.update(dict.fromkeys(names, ("", "")))
+        looks = self._pictures.widgets.filled(names)
+        on_page: dict[int, list[tuple[FieldLook, Rect]]] = {}
+        for look in looks:
+            if look.expected and not look.is_placed:
+                self._shown[look.title] = "", _UNPLACED
+            for page, rect in look.places if look.expected else ():
+                on_page.setdefault(page, []).append((look, rect))
+        for page, places in on_page.items():
+            texts = self._texts.looks(page, [rect for _, rect in places])
+            if texts is None:
+                unread = f"shows a text on page {page} that could not be read"
+                self._shown.update({each.title: ("", unread) for each, _ in places})
+                continue
+            for (look, _), text in zip(places, texts, strict=True):
+                if not self._shown[look.title][1]:
+                    self._shown[look.title] = _told(look, text)
 
     def _remaining(self, later: LaterChanges, pictures: PictureComparison) -> Check:
         """The answer where nothing speaks against the signature."""
@@ -266,6 +317,38 @@ class RevisionHistory:
             words = f"page {page} was changed, and cannot be drawn to be compared"
             return unchecked(CheckCode.NOT_EXAMINED, words)
         return YES
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What the pages of a signed revision show now."""
+
+    pictures: PictureComparison
+    covered: CoveredPages
+    is_masked: bool
+    """False if the places of fields are unknown, and any difference may be a value."""
+
+
+def _told(look: FieldLook, text: str) -> tuple[str, str]:
+    """Return the text that a field shows if it is not its value, and a doubt."""
+    if look.is_secret and is_concealed(text):
+        return "", ""
+    if not all(differs(each, text) for each in look.expected):
+        return "", ""
+    if not text.strip():
+        return "", "does not show the value that was filled in"
+    return text, _OTHER_TEXT
+
+
+def _covered(pages: CoveredPages) -> Check | None:
+    """Return the doubt that text was covered by a filled field; None: there is none."""
+    if pages.by_fields:
+        words = f"a filled field changes or hides text of page {pages.by_fields[0]}"
+        return unchecked(CheckCode.LOOKS_DIFFERENT, words)
+    if pages.unread:
+        words = f"page {pages.unread[0]}: the text below later marks or fields could"
+        return unchecked(CheckCode.NOT_EXAMINED, f"{words} not be examined")
+    return None
 
 
 def _changed(reason: str, different: Sequence[int]) -> Check:

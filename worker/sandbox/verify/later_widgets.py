@@ -1,6 +1,6 @@
 """Widgets that honest later revisions draw; for confined jobs only."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -9,23 +9,34 @@ from pyhanko.pdf_utils.generic import (
     DictionaryObject,
     IndirectObject,
     NullObject,
+    PdfObject,
 )
 from pyhanko.pdf_utils.reader import PdfFileReader
 
 from worker.sandbox.inspect.hidden_annotations import Rect
-from worker.sandbox.inspect.pages import read_box, walk_pages
+from worker.sandbox.inspect.pages import Page, read_box, walk_pages
 from worker.sandbox.inspect.pdf_objects import (
     Budget,
     dictionary,
     entry,
     name,
+    number,
     raw_items,
     resolve,
+)
+from worker.sandbox.verify.field_values import (
+    FieldKind,
+    inherited,
+    kind_of,
+    option_texts,
+    values_of,
 )
 from worker.sandbox.verify.form_tree import full_name, partial_name
 from worker.sandbox.verify.object_history import ObjectHistory
 
 _NODES: Final = 500_000
+_PASSWORD: Final = 1 << 13
+"""Field flag. Source: ISO 32000-2, table 231."""
 
 
 def later_widgets(
@@ -70,6 +81,39 @@ class _Widget:
         return not is_new and self.placed <= revision
 
 
+@dataclass(frozen=True, slots=True)
+class LaterPlaces:
+    """Rectangles in unrotated user space, by 1-based page."""
+
+    marks: dict[int, list[Rect]] = field(default_factory=dict)
+    """Widgets of signature fields that were added or signed later."""
+    filled: dict[int, list[Rect]] = field(default_factory=dict)
+    """Widgets of other fields that were filled in later."""
+
+    def merged(self) -> dict[int, list[Rect]]:
+        """Return all of them."""
+        found = {page: [*rects] for page, rects in self.marks.items()}
+        for page, rects in self.filled.items():
+            found.setdefault(page, []).extend(rects)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLook:
+    """Texts that a field may show, and the places where it shows one."""
+
+    title: str
+    """Full name."""
+    expected: tuple[str, ...]
+    """Texts that mean its value; empty for a button, which shows a state."""
+    is_secret: bool
+    """A password, which shows one sign for each of its characters."""
+    places: tuple[tuple[int, Rect], ...]
+    """1-based page and rectangle of each widget."""
+    is_placed: bool
+    """False if readers may not agree on the place of a widget."""
+
+
 @dataclass(slots=True)
 class _Field:
     """A terminal field of the form."""
@@ -78,6 +122,9 @@ class _Field:
     number: int
     kind: str | None
     """Field type, such as `/Tx`; None: it has none."""
+    node: PdfObject | None
+    is_placed: bool = True
+    """False if readers may not agree on the place of a widget."""
     signed: int | None = None
     """Revision in which it got its value; None for an empty one."""
     widgets: list[_Widget] = field(default_factory=list)
@@ -108,10 +155,13 @@ class LaterWidgets:
         self._reader = reader
         self._history = history or ObjectHistory(reader)
         self._budget = Budget(_NODES)
+        self._pages: Sequence[Page] = ()
+        self._is_read = True
         try:
             self._fields = self._read_fields()
         except Exception:  # noqa: BLE001 (hostile objects raise anything)
             self._fields = []
+            self._is_read = False
 
     def after(
         self, revision: int, filled: Collection[str] = ()
@@ -127,37 +177,73 @@ class LaterWidgets:
             widgets of signature fields that were added or signed after the revision,
             and of the fields that are named. Nothing if the form cannot be read.
         """
-        found: dict[int, list[Rect]] = {}
+        return self.later(revision, filled).merged()
+
+    def later(self, revision: int, filled: Collection[str]) -> LaterPlaces:
+        """Find the same as `after`, marks and filled fields apart.
+
+        Args:
+            revision: pyHanko's index of a revision.
+            filled: full names of the fields that were filled in later.
+        """
+        found = LaterPlaces()
         for each in self._fields:
             is_new = self._history.first(each.number) > revision
             is_later = each.is_signature and (
                 is_new if each.signed is None else each.signed > revision
             )
             is_filled = not each.is_signature and each.title in filled
+            of_kind = found.filled if is_filled else found.marks
             for widget in each.widgets if is_later or is_filled else ():
                 if widget.is_masked(revision, is_new=is_new):
-                    found.setdefault(widget.page, []).append(widget.rect)
+                    of_kind.setdefault(widget.page, []).append(widget.rect)
         return found
 
-    def places(self, names: Collection[str]) -> dict[str, list[tuple[int, Rect]]]:
-        """Return the pages and rectangles of the widgets of fields.
+    @property
+    def is_read(self) -> bool:
+        """True unless the form cannot be read."""
+        return self._is_read
+
+    def of_form(self) -> dict[int, list[Rect]]:
+        """Return the places of all widgets of fields, by 1-based page."""
+        found: dict[int, list[Rect]] = {}
+        for each in self._fields:
+            for widget in each.widgets:
+                found.setdefault(widget.page, []).append(widget.rect)
+        return found
+
+    def annotations(self, page: int) -> Sequence[Rect]:
+        """Return the rectangles of all annotations of a page.
+
+        Args:
+            page: 1-based.
+
+        Raises:
+            Exception: any, from objects that cannot be read.
+        """
+        if not 1 <= page <= len(self._pages):
+            return ()
+        raws = raw_items(entry(self._pages[page - 1].node, "/Annots"))
+        boxes = (read_box(entry(resolve(raw), "/Rect")) for raw in raws)
+        return [each for each in boxes if each is not None]
+
+    def filled(self, names: Collection[str]) -> list[FieldLook]:
+        """Return what fields should show, and where.
 
         Args:
             names: full names of the fields.
         """
-        return {
-            each.title: [(widget.page, widget.rect) for widget in each.widgets]
-            for each in self._fields
-            if each.title in names
-        }
-
-    def text_fields(self, names: Collection[str]) -> set[str]:
-        """Return which of the fields are text fields."""
-        return {
-            each.title
-            for each in self._fields
-            if each.kind == "/Tx" and each.title in names
-        }
+        found = []
+        for each in self._fields:
+            if each.title not in names or each.is_signature:
+                continue
+            places = tuple((widget.page, widget.rect) for widget in each.widgets)
+            secret = int(number(inherited(each.node, "/Ff")) or 0) & _PASSWORD
+            texts = _expected(each.node)
+            found.append(
+                FieldLook(each.title, texts, bool(secret), places, each.is_placed)
+            )
+        return found
 
     def _read_fields(self) -> list[_Field]:
         """Read the terminal fields that have widgets.
@@ -168,15 +254,21 @@ class LaterWidgets:
         places = self._places()
         found = []
         for title, kind, raw, widgets in self._terminal():
-            at = _Field(title, raw.idnum, kind)
+            at = _Field(title, raw.idnum, kind, resolve(raw))
             if at.is_signature:
                 # Of several marks of one signature, readers would show them all, and
                 # only one is the signer's.
                 if len(widgets) > 1 or not self._was_signature(at.number):
                     continue
                 at.signed = self._signed(at.number)
-            at.widgets += filter(None, (self._widget(each, places) for each in widgets))
-            if at.widgets:
+            for each in widgets:
+                widget = self._widget(each, places)
+                if widget is not None:
+                    at.widgets.append(widget)
+                elif each.idnum in places:
+                    rect = entry(resolve(each), "/Rect")
+                    at.is_placed &= places[each.idnum] > 0 and _has_no_area(rect)
+            if at.widgets or not at.is_placed:
                 found.append(at)
         return found
 
@@ -204,11 +296,12 @@ class LaterWidgets:
             Exception: any, from objects that cannot be read.
         """
         places: dict[int, int] = {}
-        for number, page in enumerate(walk_pages(self._reader.root, _NODES).pages, 1):
+        self._pages = walk_pages(self._reader.root, _NODES).pages
+        for at, page in enumerate(self._pages, 1):
             for raw in raw_items(entry(page.node, "/Annots")):
                 self._budget.take()
                 if isinstance(raw, IndirectObject):
-                    places[raw.idnum] = 0 if raw.idnum in places else number
+                    places[raw.idnum] = 0 if raw.idnum in places else at
         return places
 
     def _terminal(
@@ -271,6 +364,28 @@ class LaterWidgets:
             node = self._reader.get_object(reference, revision)
             if isinstance(node, DictionaryObject):
                 yield revision, node
+
+
+def _expected(field: object) -> tuple[str, ...]:
+    """Return the texts that mean a field's value; empty for a button.
+
+    Of a list box that shows all its options no text tells the chosen one.
+    """
+    kind, values = kind_of(field), values_of(inherited(field, "/V"))
+    if kind is FieldKind.TEXT:
+        return (values[0] if values else "",)
+    if kind is FieldKind.CHOICE:
+        return "".join(option_texts(field, values)), "".join(values)
+    return ()
+
+
+def _has_no_area(raw: object) -> bool:
+    """Return whether a rectangle is four direct numbers without an area."""
+    items = list(raw_items(raw))
+    if any(isinstance(each, IndirectObject) for each in items):
+        return False
+    x0, y0, x1, y1 = [*map(number, items), None, None, None, None][:4]
+    return len(items) == 4 and (x0 == x1 is not None or y0 == y1 is not None)  # noqa: PLR2004 (corners)
 
 
 def _keys(node: object) -> Collection[str]:

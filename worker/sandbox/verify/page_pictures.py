@@ -16,13 +16,10 @@ import pypdfium2
 from PIL import Image, ImageChops
 from pyhanko.pdf_utils.reader import PdfFileReader
 
-from appliance.domain.documents import FindingKind
 from worker.sandbox.inspect.hidden_annotations import Rect
-from worker.sandbox.inspect.hidden_text import find_unseen_text
 from worker.sandbox.verify.changed_pages import ChangedPages
 from worker.sandbox.verify.later_widgets import LaterWidgets, later_widgets
 from worker.sandbox.verify.object_history import ObjectHistory
-from worker.sandbox.verify.shown_values import shown_texts
 
 __all__ = ["PagePictures", "PictureComparison", "later_widgets"]
 
@@ -63,15 +60,17 @@ _NOTHING: Final = PictureComparison((), 0, 0, ())
 
 
 @dataclass(frozen=True, slots=True)
-class FilledLooks:
-    """Looks of fields that were filled in after a signature."""
+class PictureDifference:
+    """Pixels of a page that a later revision drew differently."""
 
-    texts: Mapping[str, str]
-    """Text that pages show in the place of each field."""
-    text_fields: frozenset[str]
-    """Names of those that are text fields, which show their value as it is."""
-    hide_text: bool
-    """One of them takes text of its page out of sight."""
+    pixels: Image.Image
+    """Grey levels; 0: the same."""
+    picture: "_Picture"
+
+    def __contains__(self, rect: Rect) -> bool:
+        """Return whether any pixel in a rectangle of user space is different."""
+        box = self.picture.box(rect, margin=0)
+        return box is not None and self.pixels.crop(box).getbbox() is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +80,21 @@ class _Picture:
     image: _Image
     matrix: tuple[float, float, float, float, float, float]
 
-    def box(self, rect: Rect) -> tuple[int, int, int, int] | None:
-        """Return the pixels that a rectangle may touch; None if all are outside."""
+    def box(self, rect: Rect, margin: int = 1) -> tuple[int, int, int, int] | None:
+        """Return the pixels that a rectangle may touch; None if all are outside.
+
+        Args:
+            rect: in user space.
+            margin: further pixels on each side: anti-aliasing draws edges into the
+                neighbours.
+        """
         a, b, c, d, e, f = self.matrix
         corners = [(x, y) for x in rect[0::2] for y in rect[1::2]]
         xs = [a * x + c * y + e for x, y in corners]
         ys = [b * x + d * y + f for x, y in corners]
-        # One more pixel on each side: anti-aliasing draws edges into the neighbours.
-        x0, y0 = max(math.floor(min(xs)) - 1, 0), max(math.floor(min(ys)) - 1, 0)
-        x1 = min(math.ceil(max(xs)) + 1, self.image.width)
-        y1 = min(math.ceil(max(ys)) + 1, self.image.height)
+        x0, y0 = (max(math.floor(min(each)) - margin, 0) for each in (xs, ys))
+        x1 = min(math.ceil(max(xs)) + margin, self.image.width)
+        y1 = min(math.ceil(max(ys)) + margin, self.image.height)
         return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
 
 
@@ -116,7 +120,6 @@ class PagePictures:
     def __init__(self, pdf: bytes, reader: PdfFileReader) -> None:
         self._pdf = pdf
         self._reader = reader
-        self._widgets: LaterWidgets | None = None
         self._whole: pypdfium2.PdfDocument | None = None
         self._is_opened = False
         self._kept: dict[tuple[int, bool], _Picture | None] = {}
@@ -155,8 +158,6 @@ class PagePictures:
     ) -> dict[int, list[Rect]]:
         """Find the widgets that may be drawn differently since a signed revision.
 
-        The form is read once, for all signatures.
-
         Args:
             end: byte at which the signed revision ends.
             revision: pyHanko's index of that revision.
@@ -167,34 +168,69 @@ class PagePictures:
         """
         if revision >= self._reader.total_revisions - 1:
             return {}
-        widgets = self._opened_widgets()
-        # Forged byte ranges name any number.
-        end = max(0, min(end, len(self._pdf)))
-        revision = self._history.revision_at(self._pdf, end, revision)
-        return widgets.after(revision, filled)
+        return self.widgets.after(self.revision_at(end, revision), filled)
 
-    def filled_fields(self, names: Collection[str]) -> FilledLooks:
-        """Look at fields that were filled in.
+    @cached_property
+    def widgets(self) -> LaterWidgets:
+        """Widgets of the file's form, read on first use for all signatures."""
+        return LaterWidgets(self._reader, self._history)
+
+    def revision_at(self, end: int, revision: int) -> int:
+        """Return the revision whose pages a signature covers.
 
         Args:
-            names: full names of the fields.
+            end: byte at which the signed revision ends.
+            revision: pyHanko's index of that revision.
         """
-        widgets = self._opened_widgets()
-        places = widgets.places(names)
-        covering: dict[int, list[Rect]] = {}
-        for page, rect in (at for each in places.values() for at in each):
-            covering.setdefault(page - 1, []).append(rect)
-        return FilledLooks(
-            texts=shown_texts(self._pdf, places),
-            text_fields=frozenset(widgets.text_fields(names)),
-            hide_text=bool(covering)
-            and FindingKind.COVERED_TEXT in find_unseen_text(self._pdf, covering),
-        )
+        return self._history.revision_at(self._pdf, self._clipped(end), revision)
 
-    def _opened_widgets(self) -> LaterWidgets:
-        if self._widgets is None:
-            self._widgets = LaterWidgets(self._reader, self._history)
-        return self._widgets
+    def _clipped(self, end: int) -> int:
+        # Forged byte ranges name any number.
+        return max(0, min(end, len(self._pdf)))
+
+    def difference(self, end: int, page: int) -> PictureDifference | None:
+        """Compare one page of a signed revision with the whole file's.
+
+        Args:
+            end: byte at which the signed revision ends.
+            page: 1-based.
+
+        Returns:
+            None if the page cannot be drawn from both, or the time is used up.
+        """
+        if self._cpu_s <= 0:
+            return None
+        began = time.process_time()
+        try:
+            with _opened(self._pdf, self._clipped(end)) as before:
+                if before is None or not 1 <= page <= len(before):
+                    return None
+                found = self._difference(before, page)
+                if found is not None and found.pixels.getbbox() is not None:
+                    # As in `compare`: fonts that are not embedded.
+                    self._reopen(page, is_bare=False)
+                    found = self._difference(before, page)
+                return found
+        except MemoryError:
+            return None
+        finally:
+            self._cpu_s -= time.process_time() - began
+
+    def _difference(
+        self, before: pypdfium2.PdfDocument, page: int
+    ) -> PictureDifference | None:
+        """Draw a page of both, and subtract the pictures."""
+        now = self._of_whole(page, is_bare=False)
+        then = None if now is None else self._draw(before, page, is_bare=False)
+        if now is None or then is None or then.image.size != now.image.size:
+            return None
+        difference = ImageChops.difference(then.image, now.image)
+        # The largest of the channels: a sum of grey levels would round down to 0.
+        bands = difference.split()
+        pixels = bands[0]
+        for each in bands[1:]:
+            pixels = ImageChops.lighter(pixels, each)
+        return PictureDifference(pixels, now)
 
     def compare(
         self, end: int, revision: int, masks: Mapping[int, Sequence[Rect]]
@@ -215,9 +251,8 @@ class PagePictures:
         if revision >= self._reader.total_revisions - 1:
             return _NOTHING
         began = time.process_time()
-        # Forged byte ranges name any number.
-        end = max(0, min(end, len(self._pdf)))
-        revision = self._history.revision_at(self._pdf, end, revision)
+        revision = self.revision_at(end, revision)
+        end = self._clipped(end)
         try:
             pages = self._changed.after(revision)
             if pages == ():

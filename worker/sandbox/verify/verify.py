@@ -30,7 +30,6 @@ from appliance.domain.verification import (
     unchecked,
     worst,
 )
-from worker.sandbox.inspect.later_marks import covers_signed_text
 from worker.sandbox.structure import CheckedReader
 from worker.sandbox.verify.later_changes import Beyond, RevisionHistory
 from worker.sandbox.verify.proof_of_existence import Checked, ProofsOfExistence
@@ -71,9 +70,6 @@ _NOT_COVERED: Final = unchecked(
 )
 _UNREAD: Final = unchecked(
     CheckCode.NOT_EXAMINED, "the file's structure cannot be read here"
-)
-_MARKS_UNEXAMINED: Final = unchecked(
-    CheckCode.NOT_EXAMINED, "the marks of later signatures could not be examined"
 )
 
 
@@ -152,21 +148,12 @@ def _verified(
         for each in file.timestamps()
         if _answer(file, each) is not Answer.YES
     ]
-    covered = False
-    try:
-        signers = [each.signature for each in file.of_people() if each.signature]
-        places = file.history.later_places
-        covered = covers_signed_text(file.pdf, file.reader, signers, places)
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 (forged pages raise anything)
-        if reports and reports[-1].changes.answer is Answer.YES:
-            reports[-1] = replace(reports[-1], changes=_MARKS_UNEXAMINED)
     compared, changed = file.history.pages_compared
     return VerificationReport(
         signatures=tuple(reports),
         ending=file.history.ending,
-        text_covered=covered,
+        text_covered=file.history.text_covered,
+        covered_pages=tuple(sorted(file.history.covered_pages)),
         pages_compared=compared,
         pages_changed=changed,
     )
