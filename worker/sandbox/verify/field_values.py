@@ -63,12 +63,17 @@ def widgets_of(field: object) -> list[object]:
 
 
 def kind_of(field: object) -> FieldKind:
-    """Return the kind of a field, whose type may be its parent's or its widgets'."""
-    nodes = [field, *widgets_of(field)]
-    types = {name(each, "/FT") or str(inherited(each, "/FT") or "") for each in nodes}
+    """Return the kind of a field, whose type may be its parent's or its widgets'.
+
+    Widgets count for a field without a type alone: a kid may be another field's.
+    """
+    above = inherited(field, "/FT")
+    typed = [field] if above is not None else [field, *widgets_of(field)]
+    types = {str(above or entry(each, "/FT") or "") for each in typed}
     flags = 0
-    for each in nodes:
-        flags |= int(number(inherited(each, "/Ff")) or 0)
+    for each in typed:
+        own = inherited(field, "/Ff") if each is field else entry(each, "/Ff")
+        flags |= int(number(own) or 0)
     if "/Btn" in types:
         return FieldKind.PUSH if flags & _PUSH else FieldKind.STATES
     if "/Sig" in types:

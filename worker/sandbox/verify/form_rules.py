@@ -73,8 +73,8 @@ from worker.sandbox.verify.step_context import (
 )
 
 _LOOKS: Final = ("/N", "/R", "/D")
-_SHOWING: Final = ("/I", "/TI", "/RV", "/DA", "/DS", "/Q", "/MK", "/BS")
-"""Entries that tell readers what to show, and how."""
+_SILENT: Final = {"/Type", "/Ff", "/F", "/M", "/NM", "/V", "/AP", "/AS"}
+"""Entries that show nothing by themselves, or are compared apart."""
 _REDRAWN: Final = "is drawn in another way than it was signed"
 _TEXT_CHARS: Final = 200
 _TAG: Final = re.compile(r"<[^<>]*>")
@@ -313,13 +313,14 @@ class _ChangedFields:
             if "/V" in changed and "/V" in after:
                 fresh = _fresh_below(step, after.raw_get("/V"))
                 allowed += ((level, _update(each, title)) for each in fresh)
-            self._note(title, spec, allowed)
+            self._note(title, spec, changed, allowed)
         return allowed
 
     def _note(
         self,
         title: str,
         spec: FieldComparisonSpec,
+        entries: set[str],
         allowed: list[_Approval],
     ) -> None:
         """Note a filled field.
@@ -352,10 +353,7 @@ class _ChangedFields:
         if (
             is_same
             and (looks_as_before or _stay_empty(before, after))
-            and all(
-                same(raw_entry(before, each), raw_entry(after, each))
-                for each in _SHOWING
-            )
+            and entries <= _SILENT
         ):
             return
         if kind is FieldKind.STATES:

@@ -331,7 +331,12 @@ class LaterWidgets:
             if below:
                 todo.extend((kid, title, kind) for kid in below)
             elif kids:
-                widgets = [kid for kid in kids if isinstance(kid, IndirectObject)]
+                widgets = [
+                    kid for kid in kids
+                    if isinstance(kid, IndirectObject)
+                    # Any other annotation shows no value.
+                    and name(resolve(kid), "/Subtype") in {None, "/Widget"}
+                ]  # fmt: skip
                 yield title, kind, raw, widgets
             else:
                 yield title, kind, raw, [raw]

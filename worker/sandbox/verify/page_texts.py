@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import pypdfium2
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from worker.sandbox.inspect.hidden_annotations import Rect
 
@@ -56,10 +56,9 @@ class Area:
         self._left, self._bottom = frame[:2]
         size = (math.ceil(wide * self._scale) + 1, math.ceil(high * self._scale) + 1)
         self._cells = Image.new("L", size)
-        draw = ImageDraw.Draw(self._cells)
         for rect in rects:
             if (box := self._box(rect)) is not None:
-                draw.rectangle((box[0], box[1], box[2] - 1, box[3] - 1), fill=255)
+                self._cells.paste(255, box)
 
     def touches(self, box: Rect) -> bool:
         """Return whether a box shares a cell with a rectangle."""
