@@ -293,6 +293,15 @@ def test_choice_marks_its_value(entries: Mapping[bytes, bytes | None]) -> None:
         (b"", {b"/V": b"()"}, b"0 0 9 9 re f", Answer.UNCHECKED),
         (b"/V()", {b"/V": b"(Ana)"}, line(b"Ana", 2, 4), Answer.YES),
         (b"/V(x)/Ff 8192", {b"/V": b"(yz)"}, line(b"**", 2, 4), Answer.YES),
+        (b"/V(x)", {b"/V": b"()"}, b"0 0 9 9 re f", Answer.UNCHECKED),
+        (b"/V(x)", {b"/V": b"( )"}, b"0 0 9 9 re f", Answer.UNCHECKED),
+        (
+            b"/V(x)",
+            {b"/V": b"(yz)", b"/Ff": b"8192"},
+            line(b"**", 2, 4),
+            Answer.UNCHECKED,
+        ),
+        (b"/V(x)", {b"/V": b"(yz)", b"/Ff": b"1"}, line(b"yz", 2, 4), Answer.YES),
     ],
 )
 def test_field_may_be_cleared_and_filled(

@@ -43,6 +43,7 @@ from worker.sandbox.verify.field_uses import by_uses
 from worker.sandbox.verify.field_values import (
     FieldKind,
     chooses_value,
+    inherited,
     is_blank,
     is_same_value,
     kind_of,
@@ -76,6 +77,9 @@ _LOOKS: Final = ("/N", "/R", "/D")
 _SILENT: Final = {"/Type", "/Ff", "/F", "/M", "/NM", "/V", "/AP", "/AS"}
 """Entries that show nothing by themselves, or are compared apart."""
 _REDRAWN: Final = "is drawn in another way than it was signed"
+_FLAGGED: Final = "got flags by which readers show its value in another way"
+_HARMLESS_FLAGS: Final = 1 | 2 | 4
+"""Field flags ReadOnly, Required and NoExport. Source: ISO 32000-2, table 227."""
 _TEXT_CHARS: Final = 200
 _TAG: Final = re.compile(r"<[^<>]*>")
 _HIDING: Final = 1 | 2 | 32
@@ -291,6 +295,10 @@ class _ChangedFields:
         if is_signature:
             keys = SIGNING_SHAPES if is_signed else FLAG_SHAPES
         changed = changed_entries(title, before, after, keys)
+        had, has = (int(number(inherited(n, "/Ff")) or 0) for n in (before, after))
+        if (had ^ has) & ~_HARMLESS_FLAGS:
+            # It counts if the field is filled in by this or a later step.
+            self._notes.doubts[title] = _FLAGGED
         _demand_drawn(title, before, after, _value(after))
         level = ModificationLevel.FORM_FILLING
         is_harmless = changed <= FLAG_SHAPES.keys()
@@ -365,7 +373,7 @@ class _ChangedFields:
                 f'the field "{shown}" shows something else with the same value'
             )
         _demand_same_rich_text(shown, before, after)
-        if is_same or (kind is FieldKind.STATES and is_redrawn):
+        if is_same or (is_redrawn and _is_untold(kind, new, after)):
             self._notes.doubts[title] = _REDRAWN
         if kind is FieldKind.CHOICE and not chooses_value(after):
             self._notes.doubts[title] = "marks other options than its value as chosen"
@@ -377,10 +385,30 @@ def _stay_empty(*fields: object) -> bool:
 
     Programs that fill in a form write its empty fields, too.
     """
-    if any(each for node in fields for each in values_of(entry(node, "/V"))):
+    if any(map(any, (values_of(entry(node, "/V")) for node in fields))):
         return False
-    looks = [dictionary(each, "/AP") for each in fields]
-    return all(is_blank(entry(each, kind)) for each in looks for kind in each or ())
+    return all(is_blank(drawing) for each in fields for drawing in _drawings(each))
+
+
+def _drawings(node: object) -> list[object]:
+    """Return the drawings of a field or widget."""
+    looks = dictionary(node, "/AP")
+    return [entry(looks, kind) for kind in looks or ()]
+
+
+def _is_untold(kind: FieldKind, value: object, widget: object) -> bool:
+    """Return whether no text tells what the drawings of a widget show.
+
+    Args:
+        kind: of its field.
+        value: of its field.
+        widget: with its drawings.
+    """
+    if kind is FieldKind.STATES:
+        return True
+    is_text = kind in {FieldKind.TEXT, FieldKind.CHOICE}
+    is_empty = is_text and not any(text.strip() for text in values_of(value))
+    return is_empty and not all(map(is_blank, _drawings(widget)))
 
 
 def _demand_drawn(title: str, before: object, after: object, value: str) -> None:
@@ -467,16 +495,17 @@ class _Widgets:
                     continue
             elif is_same_value(entry(old, "/V"), entry(new, "/V")):
                 continue
-            has_states = bool(widgets) and kind_of(new) is FieldKind.STATES
+            kind, value = kind_of(new), entry(new, "/V")
             for key in widgets:
                 ref, changed = Reference(*key), self._step.changed
                 before, after = self._step.old(ref), self._step.new(ref)
                 if key not in changed and not _is_redrawn(after, changed):
                     continue
-                if has_states and _has_other_look(self._step, before, after):
+                is_redrawn = _has_other_look(self._step, before, after)
+                if is_redrawn and _is_untold(kind, value, after):
                     self._notes.doubts[title] = _REDRAWN
                 yield from self._approve(title, key, owner, form)
-            if has_states:
+            if widgets and kind is FieldKind.STATES:
                 _demand_shown_state(title_of(title), new)
 
     def _approve(
