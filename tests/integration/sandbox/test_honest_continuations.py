@@ -3,11 +3,15 @@
 Source: finding P5; ISO 32000-2, 12.8.2.2; EN 319 142-1, 5.4 and 5.5.
 """
 
+import io
 from typing import Final
 
 import pytest
+from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
+from pyhanko.sign.fields import SigFieldSpec, append_signature_field
 
 from appliance.domain.verification import Answer
+from tests.support.documents.contract_pdf import contract
 from tests.support.documents.signed_bases import BASES, CONTINUATIONS, base, makers
 from tests.support.documents.validators import pyhanko_verdicts
 from worker.sandbox.verify.verify import verify
@@ -51,3 +55,19 @@ def test_continuation_is_honest_for_pyhanko(follow: str) -> None:
     verdicts = pyhanko_verdicts(append(makers(), base("B-B")), [makers().root])
 
     assert all(each.good for each in verdicts), verdicts
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_field_that_waited_is_signed(*, apart: bool) -> None:
+    """By the second signer, in a field that pyHanko added before the first one."""
+    do = makers()
+    out = io.BytesIO()
+    writer = IncrementalPdfFileWriter(io.BytesIO(contract()))
+    spec = SigFieldSpec("Otra", box=(160, 300, 290, 340), combine_annotation=not apart)
+    append_signature_field(writer, spec)
+    writer.write(out)
+
+    report = verify(do.stock_signed_visibly(do.signed(out.getvalue())), [do.root])
+
+    assert len(report.signatures) == 2
+    assert report.verdict is Answer.YES, report

@@ -134,6 +134,7 @@ class Makers:
         *,
         certify: MDPPerm | None = None,
         box: tuple[int, int, int, int] | None = None,
+        apart: bool = False,
     ) -> bytes:
         """Sign with pyHanko as it comes.
 
@@ -142,7 +143,9 @@ class Makers:
             field: name of the field, made if there is none.
             certify: P of DocMDP; None: an approval signature.
             box: the stamp's rectangle on page 1; None: an invisible signature.
+            apart: whether the mark is an object of its own.
         """
+        spec = SigFieldSpec(field, box=box, combine_annotation=not apart)
         metadata = PdfSignatureMetadata(
             field_name=field, md_algorithm="sha256",
             subfilter=SigSeedSubFilter.PADES, certify=certify is not None,
@@ -151,7 +154,7 @@ class Makers:
         signer = PdfSigner(
             metadata,
             signer=self.signer.stock(),
-            new_field_spec=SigFieldSpec(field, box=box) if box else None,
+            new_field_spec=spec if box else None,
             stamp_style=TextStampStyle(stamp_text="Ana") if box else None,
         )
         out = io.BytesIO()
@@ -271,9 +274,9 @@ class Makers:
         """Sign the empty field `Vendedor`."""
         return self.signed(pdf, field="Vendedor")
 
-    def stock_signed_visibly(self, pdf: bytes) -> bytes:
+    def stock_signed_visibly(self, pdf: bytes, *, apart: bool = False) -> bytes:
         """Sign with pyHanko as it comes, with a stamp on page 1."""
-        return self.stock_signed(pdf, "Otra", box=(160, 300, 290, 340))
+        return self.stock_signed(pdf, "Otra", box=(160, 300, 290, 340), apart=apart)
 
 
 Continuation = Callable[[Makers, bytes], bytes]
@@ -344,6 +347,9 @@ CONTINUATIONS: Final[dict[str, tuple[Continuation, frozenset[str]]]] = {
     ),
     "next signer, stock, visible": (
         Makers.stock_signed_visibly, _CERTIFIED | _ENCRYPTED,
+    ),
+    "next signer, stock, visible, mark apart": (
+        partial(Makers.stock_signed_visibly, apart=True), _CERTIFIED | _ENCRYPTED,
     ),
     "next signer, in a field of the form": (
         Makers.signed_in_form, _CLOSED | _LOCKED,

@@ -515,8 +515,9 @@ class _Widgets:
         ref, step = Reference(*key), self._step
         old, new = step.old(ref), step.new(ref)
         trees = form.before, form.after
+        is_mark = form.before.fields[owner].kind == "/Sig"
         if any(tree.owners.get(key) != [owner] for tree in trees) or not all(
-            _is_widget(node, owner) for node in (old, new)
+            _is_widget(node, owner, is_mark=is_mark) for node in (old, new)
         ):
             return
         changed_entries(title, old, new, WIDGET_SHAPES)
@@ -529,15 +530,25 @@ class _Widgets:
             yield ModificationLevel.FORM_FILLING, each
 
 
-def _is_widget(node: object, owner: Key) -> bool:
-    """Return whether an object is a widget, and no field, below a field."""
-    return (
-        isinstance(node, DictionaryObject)
-        and not isinstance(node, StreamObject)
-        and "/T" not in node
-        and name(node, "/Subtype") == "/Widget"
-        and key_of(raw_entry(node, "/Parent")) == owner
-    )
+def _is_widget(node: object, owner: Key, *, is_mark: bool = False) -> bool:
+    """Return whether an object is a widget, and no field, below a field.
+
+    Args:
+        node: the object.
+        owner: the field that lists it.
+        is_mark: whether the field is for a signature. pyHanko 0.38 writes marks of
+            their own without `/Parent`.
+    """
+    if (
+        not isinstance(node, DictionaryObject)
+        or isinstance(node, StreamObject)
+        or "/T" in node
+        or name(node, "/Subtype") != "/Widget"
+    ):
+        return False
+    if is_mark and not {"/Parent", "/FT", "/V"} & node.keys():
+        return True
+    return key_of(raw_entry(node, "/Parent")) == owner
 
 
 def _value(node: object) -> str:
@@ -702,7 +713,7 @@ def _mark_of(
         raise Objection(f'the mark of the new field "{title}" is no object of its own')
     mark = step.new(Reference(*key))
     demand_shapes(title, node, FIELD_SHAPES)
-    if not _is_widget(mark, new.key):
+    if not _is_widget(mark, new.key, is_mark=True):
         raise Objection(f'the mark of the new field "{title}" is none of its own')
     demand_shapes(title, mark, {**MARK_SHAPES, "/Parent": lambda _: True})
     return key, mark
