@@ -62,7 +62,11 @@ def _report(value: Any) -> VerificationReport:
     reports = tuple(_signature(one, filled) for one in value["signatures"])
     compared, changed = value["pages"]
     return VerificationReport(
-        reports, _check(value["ending"]), value["covered"], compared, changed
+        reports,
+        _check(value["ending"]),
+        text_covered=Answer(value["covered"]),
+        pages_compared=compared,
+        pages_changed=changed,
     )
 
 
