@@ -9,8 +9,9 @@ with the one before it:
     python -m tests.tools.mutants --seed 7 --out after.jsonl --against before.jsonl
 
 Which tests run a statement is recorded first, once for each state of the sources
-(`.check/coverage`). Tests near the mutant's package run before all others, and the
-cheapest of each file before the second one of any. A kill counts only if the test
+(`.check/coverage`). Tests run in rings: those near the packages, then the others by
+their folder, which are recorded if a mutant is left. The cheapest test of each file
+runs before the second one of any. A kill counts only if the test
 passes without the mutant. FILE gets a JSON object a line as soon as it is known;
 started again with the same FILE, the program goes on.
 
@@ -25,7 +26,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final, NoReturn
 
 from tests.support.mutation.coverage_map import hash_of_sources, is_near
@@ -41,6 +42,9 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 _MARKS: Final = "not full and not alone and not long"
 """The tests that `./check` runs."""
 _BUDGET_S: Final = 600.0
+_NEAR: Final = "near"
+_RINGS: Final = (_NEAR, "unit", "integration", "functional", "faults", "e2e")
+"""Tests near the packages, then the others by their folder."""
 _MEMORY: Final = "/dev/shm"  # noqa: S108 (a private folder in it)
 """Where the copies lie, if it is there: SQLite waits for a disk at each commit."""
 
@@ -67,29 +71,22 @@ def run(mutants: Sequence[Mutant], options: argparse.Namespace) -> list[Result]:
         The results of all, in their order.
     """
     results = Results(options.out)
-    files = _files_of_tests(options.tree, options.tests)
-    near = [
-        file
-        for file in files
-        if any(is_near(options.tree, file, each.package) for each in mutants)
-    ]
-    far = [] if options.near else [file for file in files if file not in set(near)]
+    rings = _rings(mutants, options)
     with _court(options) as court:
-        for ring, is_final in ((near, not far), (far, True)):
+        for ring, files in rings.items():
             known = _known(options, results)
             waiting = [
                 (mutant, known.get(mutant.name))
                 for mutant in mutants
-                if not _is_judged(known.get(mutant.name), is_final=is_final)
+                if not _is_judged(known.get(mutant.name), ring)
             ]
             if not waiting:
                 continue
-            for recorded in court.record(ring):
+            for recorded in court.record(files):
                 _say(f"recorded {', '.join(recorded)}")
-            for test in court.map.failed(ring):
+            for test in court.map.failed(files):
                 _say(f"fails without a mutant, and does not count: {test}")
-            judged = court.judge(waiting, ring, seed=options.seed, is_final=is_final)
-            for result in judged:
+            for result in court.judge(waiting, files, seed=options.seed, ring=ring):
                 results.add(result)
                 _say(str(result))
     known = _known(options, results)
@@ -106,8 +103,22 @@ def _known(options: argparse.Namespace, results: Results) -> dict[str, Result]:
     }
 
 
-def _is_judged(result: Result | None, *, is_final: bool) -> bool:
-    return result is not None and (result.is_dead or result.is_final or not is_final)
+def _is_judged(result: Result | None, ring: str) -> bool:
+    return result is not None and (result.is_dead or ring in result.rings)
+
+
+def _rings(
+    mutants: Sequence[Mutant], options: argparse.Namespace
+) -> dict[str, list[str]]:
+    """Files of tests, those that are likely to kill and quick to run first."""
+    packages = {mutant.package for mutant in mutants}
+    rings: dict[str, list[str]] = {ring: [] for ring in options.rings}
+    for file in _files_of_tests(options.tree, options.tests):
+        near = any(is_near(options.tree, file, package) for package in packages)
+        ring = _NEAR if near else PurePath(file).parts[1]
+        if ring in rings:
+            rings[ring].append(file)
+    return {ring: files for ring, files in rings.items() if files}
 
 
 @contextmanager
@@ -206,14 +217,20 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
         default=[Path("tests")],
         help="files and folders of tests, from the tree's folder on (tests)",
     )
-    add("--near", action="store_true", help="run only tests near each package")
+    add(
+        "--rings",
+        nargs="+",
+        choices=_RINGS,
+        default=_RINGS,
+        help=f"tests that run, one ring after the other ({' '.join(_RINGS)})",
+    )
     add("--marks", default=_MARKS, help=f"tests that count ({_MARKS})")
     add(
         "--budget",
         type=float,
         default=_BUDGET_S,
         metavar="SECONDS",
-        help="of tests, after which a mutant survives (600), near it and far from it",
+        help="of tests of each ring, after which a mutant survives it (600)",
     )
     options = parser.parse_args(argv)
     if options.out is None and not options.list:

@@ -113,7 +113,7 @@ class Court:
         files: Sequence[str],
         *,
         seed: int,
-        is_final: bool,
+        ring: str,
     ) -> Iterator[Result]:
         """Run the tests of each mutant until one fails.
 
@@ -121,7 +121,7 @@ class Court:
             mutants: each with the result of other tests, which it survived.
             files: of tests, recorded.
             seed: of the sample.
-            is_final: whether no other tests are left.
+            ring: a name for the files.
 
         Yields:
             Results as they are known.
@@ -131,7 +131,8 @@ class Court:
             begun = time.monotonic()
             result = self._judge(mutant, files, earlier or self._unknown(mutant, seed))
             seconds = result.seconds + time.monotonic() - begun
-            return replace(result, seconds=round(seconds, 1), is_final=is_final)
+            rings = (*result.rings, ring)
+            return replace(result, seconds=round(seconds, 1), rings=rings)
 
         yield from _ended([self._pool.submit(result_of, *each) for each in mutants])
 
@@ -148,7 +149,7 @@ class Court:
             by="",
             tests=0,
             covering=0,
-            is_final=False,
+            rings=(),
             seconds=0.0,
         )
 

@@ -33,7 +33,7 @@ class Result:
         by: the test that killed it.
         tests: count of those that ran.
         covering: count of those that run the statement.
-        is_final: false as long as only tests near its package ran.
+        rings: of tests that ran, from those near its package outwards.
         seconds: that it took.
     """
 
@@ -48,7 +48,7 @@ class Result:
     by: str
     tests: int
     covering: int
-    is_final: bool
+    rings: tuple[str, ...]
     seconds: float
 
     @property
@@ -57,12 +57,12 @@ class Result:
         return self.outcome in DEAD
 
     def __str__(self) -> str:
-        near = "" if self.is_final else " near it"
+        rings = ", ".join(self.rings)
         by = f", by {self.by}" if self.by else ""
         return (
             f"{self.outcome} {self.mutant} {self.at} {self.kind}: "
             f"{_short(self.before)} -> {_short(self.after)} "
-            f"({self.tests} of {self.covering} tests{near}{by})"
+            f"({self.tests} of {self.covering} tests, {rings}{by})"
         )
 
 
@@ -96,6 +96,7 @@ class Results:
             line = json.loads(text)
             if not isinstance(line, dict) or line.keys() != wanted:
                 raise ValueError(f"{self._path}: no file of results")
+            line["rings"] = tuple(line["rings"])
             results[line["mutant"]] = Result(**line)
         return results
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -82,6 +83,10 @@ class Run:
         )
 
 
+class StoppedError(Exception):
+    """The tree was stopped: the run says nothing of its tests."""
+
+
 class Tree:
     """A copy of a tree.
 
@@ -97,6 +102,7 @@ class Tree:
         self._scratch = scratch
         self._originals: dict[str, str | None] = {}
         self._running: subprocess.Popen[bytes] | None = None
+        self._stopped = threading.Event()
         self._times = itertools.count(int(time.time()))
 
     @classmethod
@@ -179,7 +185,12 @@ class Tree:
             limits: of their time.
             *options: of pytest.
             only: ids of the tests, in the order in which they run; by default all.
+
+        Raises:
+            StoppedError: by `stop`, before or meanwhile.
         """
+        if self._stopped.is_set():
+            raise StoppedError
         with tempfile.TemporaryDirectory(
             prefix="r", dir=self._scratch.parent, ignore_cleanup_errors=True
         ) as name:
@@ -208,14 +219,19 @@ class Tree:
                     stderr=subprocess.STDOUT,
                 ) as self._running,
             ):
+                if self._stopped.is_set():
+                    self._running.terminate()
                 status = self._running.wait()
             found = read_outcomes(outcomes)
             text = output.read_text("utf-8", "replace")
         self._clear()
+        if self._stopped.is_set():
+            raise StoppedError
         return Run(status, found, text)
 
     def stop(self) -> None:
-        """End the run in progress, and all that it started."""
+        """End the run in progress, and all that it started; begin no other."""
+        self._stopped.set()
         if self._running is not None:
             self._running.terminate()
 

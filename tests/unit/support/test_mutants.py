@@ -1,12 +1,14 @@
 """Mutants are judged by the tests that run their statements."""
 
 import ast
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.support.faults.fault_injection import until
 from tests.support.mutation.changes import statements
 from tests.support.mutation.coverage_map import CoverageMap, CoveringTest, is_near
 from tests.support.mutation.judging import Court, batches
@@ -15,7 +17,7 @@ from tests.support.mutation.outcomes import Outcome
 from tests.support.mutation.probes import Probes, with_probes
 from tests.support.mutation.results import Result, Results, lost, summary
 from tests.support.mutation.sample import Mutant, modules
-from tests.support.mutation.trees import Limits, Tree
+from tests.support.mutation.trees import Limits, StoppedError, Tree
 from tests.tools import mutants as tool
 
 LIMITS = Limits(run=300, test=60)
@@ -141,7 +143,7 @@ def test_mutants_are_judged_by_what_runs_them(small: Path, tmp_path: Path) -> No
         assert court.map.failed([TEST_FILE]) == [f"{TEST_FILE}::test_fails"]
         covering = court.map.covering(checked, [TEST_FILE])
         given = [(mutant, None) for mutant in (checked, only_run, unused)]
-        judged = court.judge(given, [TEST_FILE], seed=1, is_final=True)
+        judged = court.judge(given, [TEST_FILE], seed=1, ring="near")
         results = {result.mutant: result for result in judged}
 
     assert {each.test.partition("::")[2] for each in covering} == {
@@ -168,7 +170,7 @@ def test_failure_without_a_mutant_is_no_kill(small: Path, tmp_path: Path) -> Non
         passed = [Outcome(test, "passed", 0.1, hits=1) for test in tests]
         court.map.save([TEST_FILE], passed)
 
-        (result,) = court.judge([(mutant, None)], [TEST_FILE], seed=1, is_final=True)
+        (result,) = court.judge([(mutant, None)], [TEST_FILE], seed=1, ring="near")
 
     assert (result.outcome, result.by, result.tests) == ("killed", tests[1], 1)
 
@@ -199,6 +201,28 @@ def test_endless_test_is_stopped(small: Path, tmp_path: Path) -> None:
     assert stopped.status == OVERDUE
     assert stopped.failure is not None
     assert stopped.failure.result == "timeout"
+
+
+def test_stopped_run_says_nothing(small: Path, tmp_path: Path) -> None:
+    """What it started ends; no other run begins."""
+    (small / TEST_FILE).write_text(
+        "def test_hangs():\n"
+        "    import pathlib, time\n"
+        "    pathlib.Path('runs').touch()\n"
+        "    time.sleep(9999)\n"
+    )
+    tree = Tree.copied(small, folder_in(tmp_path), {})
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(tree.run, [TEST_FILE], Limits(run=9999, test=9999))
+        try:
+            until((tree.root / "runs").exists)
+        finally:
+            tree.stop()
+
+        with pytest.raises(StoppedError):
+            run.result()
+    with pytest.raises(StoppedError):
+        tree.run([TEST_FILE], LIMITS)
 
 
 def folder_in(tmp_path: Path) -> Path:
@@ -329,7 +353,7 @@ def result(mutant: str, outcome: str) -> Result:
         by="",
         tests=1,
         covering=2,
-        is_final=True,
+        rings=("near",),
         seconds=0.1,
     )
 
