@@ -108,6 +108,19 @@ async def test_who_waits_is_neither_listed_nor_signable(scene: Scene) -> None:
         await scene.services.reject(scene.people[1], waits, "no")
 
 
+async def test_turn_that_began_meanwhile_is_not_given_again(scene: Scene) -> None:
+    """Found as left behind, and being signed by now: its document stays as it is."""
+    core, (_, second, _) = scene.core, scene.requests
+    await scene.sign(0)
+    await core.begin(scene.people[1], [second])
+    asked = len(scene.sandbox.asked)
+
+    assert await scene.turns._give_on(second) == 0
+
+    assert len(scene.sandbox.asked) == asked
+    assert await scene.states() == [R.SIGNED, R.IN_PROGRESS, R.WAITING]
+
+
 async def test_turn_left_behind_is_given_on_later(scene: Scene) -> None:
     """The sandbox was away when the first was published: a chore comes back to it."""
     await scene.sign(0, inspects=False)

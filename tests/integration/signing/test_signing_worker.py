@@ -19,7 +19,7 @@ from appliance.bootstrap.core import WorkChannel
 from appliance.core.system.clock_check import ClockCheck
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.activation import ActivationDocument
-from appliance.domain.errors import DocumentsAwayError
+from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.keys import TokenRole
@@ -56,6 +56,8 @@ class PlayedSigner:
     away: ItemState | None = None
     """Where in a document's signing the store of documents is away."""
     hsm_is_slow: bool = False
+    refusal: ErrorCode | None = None
+    """Why no group is signed at all."""
 
     def unlock(self, work: ClaimedActivation) -> object:
         """Any key will do."""
@@ -83,6 +85,8 @@ class PlayedSigner:
         certificate = work.credential.certificate
         self.certificates.append(certificate)
         self.entered.set()
+        if self.refusal is not None:
+            raise ApplianceError(self.refusal)
         away = {item.seq: DocumentsAwayError() for item in group}
         if self.away is ItemState.WAITING:
             return GroupResult(ended={**away})
@@ -506,3 +510,31 @@ async def test_documents_that_are_away_cost_no_try(
     assert (next_work.claim.id, next_work.claim.tries) == (activation, 1)
     assert next_work.claim.documents[0].state is state
     assert await scene.states([request]) == [RequestState.IN_PROGRESS]
+
+
+async def test_database_that_is_away_ends_no_document(sqlite_core: CoreFixture) -> None:
+    """The claim runs out, and the next worker finds the document as it was."""
+    scene = await scene_of(sqlite_core, hands=1)
+    activation, (request,) = await scene.activation(1)
+    scene.signer.refusal = ErrorCode.STORE_UNAVAILABLE
+    async with scene.working():
+        await scene.signer.entered.wait()
+
+    sqlite_core.clock.forward(60)
+    next_work = await sqlite_core.claiming("signing/h/2").claim_next()
+
+    assert next_work is not None
+    assert next_work.claim.id == activation
+    assert next_work.claim.documents[0].state is ItemState.WAITING
+    assert await scene.states([request]) == [RequestState.IN_PROGRESS]
+
+
+async def test_refusal_of_a_group_ends_its_documents(sqlite_core: CoreFixture) -> None:
+    """Any other refusal is of the documents, and final."""
+    scene = await scene_of(sqlite_core, hands=1)
+    activation, requests = await scene.activation(1)
+    scene.signer.refusal = ErrorCode.SIGNING_FAILED
+    async with scene.working():
+        await scene.until(activation, ActivationState.FAILED)
+
+    assert await scene.states(requests) == [RequestState.FAILED]

@@ -206,6 +206,33 @@ async def test_work_of_who_hung_up_ends_with_the_process() -> None:
     assert working == ["begun"]
 
 
+async def test_end_of_the_process_waits_for_work_to_clean_up() -> None:
+    """What the work holds is given back before the process goes on ending."""
+    calls = SigningCalls(ONE, held_s=60)
+    cleaned: list[str] = []
+
+    async def work(leave: object) -> None:
+        del leave
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(3):
+                await asyncio.sleep(0)
+            cleaned.append("connection")
+
+    with working_for("person:1", "person:1"):
+        call = asyncio.create_task(calls.run(next(_REQUESTS), work))
+    for _ in range(4):
+        await asyncio.sleep(0)
+    call.cancel()
+    await asyncio.gather(call, return_exceptions=True)
+
+    async with asyncio.timeout(5):
+        await calls.close()
+
+    assert cleaned == ["connection"]
+
+
 @in_played_time
 async def test_call_that_only_waits_has_no_place() -> None:
     """Unless another one of its person works in that place."""
