@@ -48,6 +48,7 @@ from tests.support.documents.software_signer import signed, software_signer
 from worker.pades import Validated, add_dss
 from worker.pades.appearance.fonts import StampFonts
 from worker.sandbox.verify.later_revisions import LaterChanges, LaterRevisions
+from worker.sandbox.verify.revisions import Revisions
 
 SHARED = Path(__file__).resolve().parents[3].parent / "shared"
 DRAWN = (
@@ -783,3 +784,16 @@ def test_honest_files_that_once_failed(name: str) -> None:
         pytest.skip("the shared inputs that failed are absent")
 
     assert {each.answer for each in changes(path.read_bytes())} == {Answer.YES}
+
+
+def test_objects_that_lead_in_a_circle_are_collected_once() -> None:
+    """As a field and its widget do; those that were signed are left out."""
+    pdf = hostile_pdfs.plain()
+    circle = {8: b"<</Kids[9 0 R]>>", 9: b"<</Parent 8 0 R/P 3 0 R/MK 8 0 R>>"}
+    view = Revisions(PdfFileReader(io.BytesIO(update(pdf, circle)))).view(1)
+
+    found = view.collect_dependencies(IndirectObject(8, 0, view), since_revision=1)
+    of_all = view.collect_dependencies(IndirectObject(8, 0, view))
+
+    assert {each.idnum for each in found} == {8, 9}
+    assert {each.idnum for each in of_all} == {2, 3, 4, 8, 9}

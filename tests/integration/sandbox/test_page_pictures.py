@@ -490,6 +490,23 @@ def test_each_revision_of_a_page_is_drawn_once() -> None:
         assert pictures.draws == 5 + 1
 
 
+def test_comparisons_of_a_file_share_their_time() -> None:
+    """A file with many signatures gets no more of it than one with few."""
+    pdf = text(b"100")
+    later = update(pdf, {4: stream(b"f")})
+
+    with PagePictures(later, read_pdf(later)) as pictures:
+        left = [pictures._cpu_s]
+        for _ in range(2):
+            assert pictures.compare(len(pdf), 0, {}).compared == 1
+            left.append(pictures._cpu_s)
+        assert left == sorted(left, reverse=True)
+        assert len(set(left)) == 3
+
+        pictures._cpu_s = 0.0
+        assert pictures.compare(len(pdf), 0, {}) == PictureComparison((), 0, 1, ())
+
+
 def test_objects_are_traversed_in_linear_time() -> None:
     """The time doubles with the number of objects."""
     files = {}
