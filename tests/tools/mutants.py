@@ -30,9 +30,9 @@ from pathlib import Path, PurePath
 from typing import Final, NoReturn
 
 from tests.support.mutation.coverage_map import hash_of_sources, is_near
-from tests.support.mutation.judging import Court
 from tests.support.mutation.probes import with_probes
 from tests.support.mutation.results import Result, Results, lost, summary
+from tests.support.mutation.runner import MutantRunner
 from tests.support.mutation.sample import Mutant, modules, sample
 from tests.support.mutation.trees import run_environment
 from tests.support.processes.scratch import short_folder
@@ -65,28 +65,28 @@ def chosen(options: argparse.Namespace) -> list[Mutant]:
 
 
 def run(mutants: Sequence[Mutant], options: argparse.Namespace) -> list[Result]:
-    """Judge all mutants that the file has no result of.
+    """Test all mutants that the file has no result of.
 
     Returns:
         The results of all, in their order.
     """
     results = Results(options.out)
     rings = _rings(mutants, options)
-    with _court(options) as court:
+    with _runner(options) as runner:
         for ring, files in rings.items():
             known = _known(options, results)
             waiting = [
                 (mutant, known.get(mutant.name))
                 for mutant in mutants
-                if not _is_judged(known.get(mutant.name), ring)
+                if not _is_done(known.get(mutant.name), ring)
             ]
             if not waiting:
                 continue
-            for recorded in court.record(files):
+            for recorded in runner.record(files):
                 _say(f"recorded {', '.join(recorded)}")
-            for test in court.map.failed(files):
+            for test in runner.map.failed(files):
                 _say(f"fails without a mutant, and does not count: {test}")
-            for result in court.judge(waiting, files, seed=options.seed, ring=ring):
+            for result in runner.run(waiting, files, seed=options.seed, ring=ring):
                 results.add(result)
                 _say(str(result))
     known = _known(options, results)
@@ -103,7 +103,7 @@ def _known(options: argparse.Namespace, results: Results) -> dict[str, Result]:
     }
 
 
-def _is_judged(result: Result | None, ring: str) -> bool:
+def _is_done(result: Result | None, ring: str) -> bool:
     return result is not None and (result.is_dead or ring in result.rings)
 
 
@@ -122,7 +122,7 @@ def _rings(
 
 
 @contextmanager
-def _court(options: argparse.Namespace) -> Iterator[Court]:
+def _runner(options: argparse.Namespace) -> Iterator[MutantRunner]:
     place = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     sources = modules(options.tree)
     probes = with_probes({f: t for files in sources.values() for f, t in files.items()})
@@ -132,7 +132,7 @@ def _court(options: argparse.Namespace) -> Iterator[Court]:
         prepared.mkdir()
         with (
             _postgres_url() as url,
-            Court(
+            MutantRunner(
                 options.tree,
                 folder,
                 workers=options.workers,
@@ -140,9 +140,9 @@ def _court(options: argparse.Namespace) -> Iterator[Court]:
                 probes=probes,
                 marks=options.marks,
                 budget_s=options.budget,
-            ) as court,
+            ) as runner,
         ):
-            yield court
+            yield runner
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -169,7 +169,7 @@ def _files_of_tests(tree: Path, given: Sequence[Path]) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Choose mutants, judge them and print what became of them."""
+    """Choose mutants, test them and print what became of them."""
     options = _options(argv)
     mutants = chosen(options)
     _say(f"seed {options.seed}, {len(mutants)} mutants")
@@ -205,7 +205,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--seed", type=int, required=True, help="a number that chooses the sample")
     add("--count", type=int, default=60, help="mutants (60)")
     add("--list", action="store_true", help="print the sample and run nothing")
-    add("--only", nargs="+", metavar="NAME", help="judge these of the sample alone")
+    add("--only", nargs="+", metavar="NAME", help="test these of the sample alone")
     add("--workers", type=int, default=2, help="runs side by side (2)")
     add("--out", type=Path, metavar="FILE", help="results; needed unless --list")
     add("--against", type=Path, metavar="FILE", help="results to compare with")

@@ -70,7 +70,7 @@ class Results:
     """A file of results.
 
     Args:
-        path: written to as each mutant is judged.
+        path: written to as each mutant is tested.
     """
 
     def __init__(self, path: Path) -> None:

@@ -19,11 +19,16 @@ from tests.support.mutation.keeper import OVERDUE, command_line
 from tests.support.mutation.outcomes import Outcome, read_outcomes
 from tests.support.mutation.probes import HITS_FILE, Probes, hits_module
 
-_NOT_COPIED: Final = frozenset({".git", ".venv", ".check", "var"})
-"""In the tree's own folder."""
-_CACHES: Final = shutil.ignore_patterns(
-    "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"
+_CACHES: Final = (
+    "__pycache__",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".pytest_cache",
+    ".hypothesis",
 )
+_NOT_COPIED: Final = frozenset({".git", ".venv", ".check", "var", *_CACHES})
+"""In the tree's own folder."""
+_NO_CACHES: Final = shutil.ignore_patterns(*_CACHES)
 _OUR_PART: Final = "tests/support/mutation"
 _PLUGIN: Final = "tests.support.mutation.outcomes"
 _PREPARED: Final = "RUBRICA_TEST_PREPARED"
@@ -121,14 +126,19 @@ class Tree:
             if path.name in _NOT_COPIED:
                 continue
             if path.is_dir():
-                shutil.copytree(path, root / path.name, symlinks=True, ignore=_CACHES)
+                shutil.copytree(
+                    path, root / path.name, symlinks=True, ignore=_NO_CACHES
+                )
             else:
                 shutil.copy2(path, root / path.name, follow_symlinks=False)
         if (source / ".venv").exists():
             (root / ".venv").symlink_to((source / ".venv").resolve())
         if source != _ROOT:
             shutil.copytree(
-                _ROOT / _OUR_PART, root / _OUR_PART, ignore=_CACHES, dirs_exist_ok=True
+                _ROOT / _OUR_PART,
+                root / _OUR_PART,
+                ignore=_NO_CACHES,
+                dirs_exist_ok=True,
             )
         for each in (folder, root, scratch):
             each.chmod(_OTHERS_MAY_PASS)

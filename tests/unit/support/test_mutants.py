@@ -1,4 +1,4 @@
-"""Mutants are judged by the tests that run their statements."""
+"""Mutants are killed by the tests that run their statements."""
 
 import ast
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +11,11 @@ import pytest
 from tests.support.faults.fault_injection import until
 from tests.support.mutation.changes import statements
 from tests.support.mutation.coverage_map import CoverageMap, CoveringTest, is_near
-from tests.support.mutation.judging import Court, batches
 from tests.support.mutation.keeper import OVERDUE
 from tests.support.mutation.outcomes import Outcome
 from tests.support.mutation.probes import Probes, with_probes
 from tests.support.mutation.results import Result, Results, lost, summary
+from tests.support.mutation.runner import MutantRunner, batches
 from tests.support.mutation.sample import Mutant, modules
 from tests.support.mutation.trees import Limits, StoppedError, Tree
 from tests.tools import mutants as tool
@@ -117,10 +117,10 @@ def probes_of(tree: Path) -> Probes:
     )
 
 
-def court_of(tree: Path, folder: Path) -> Court:
+def runner_of(tree: Path, folder: Path) -> MutantRunner:
     """One worker."""
     folder.mkdir()
-    return Court(
+    return MutantRunner(
         tree,
         folder,
         workers=1,
@@ -131,20 +131,20 @@ def court_of(tree: Path, folder: Path) -> Court:
     )
 
 
-def test_mutants_are_judged_by_what_runs_them(small: Path, tmp_path: Path) -> None:
+def test_mutants_are_tested_by_what_runs_them(small: Path, tmp_path: Path) -> None:
     """Killed where a test checks it, alive where tests only run it, else uncovered."""
     checked = mutant_of(small, "return age >= 18", "comparison flipped")
     only_run = mutant_of(small, "is_adult(age)", "statement removed")
     unused = mutant_of(small, "return 1", "constant changed")
 
-    with court_of(small, tmp_path / "court") as court:
-        assert list(court.record([TEST_FILE])) == [[TEST_FILE]]
-        assert list(court.record([TEST_FILE])) == []
-        assert court.map.failed([TEST_FILE]) == [f"{TEST_FILE}::test_fails"]
-        covering = court.map.covering(checked, [TEST_FILE])
+    with runner_of(small, tmp_path / "runner") as runner:
+        assert list(runner.record([TEST_FILE])) == [[TEST_FILE]]
+        assert list(runner.record([TEST_FILE])) == []
+        assert runner.map.failed([TEST_FILE]) == [f"{TEST_FILE}::test_fails"]
+        covering = runner.map.covering(checked, [TEST_FILE])
         given = [(mutant, None) for mutant in (checked, only_run, unused)]
-        judged = court.judge(given, [TEST_FILE], seed=1, ring="near")
-        results = {result.mutant: result for result in judged}
+        ended = runner.run(given, [TEST_FILE], seed=1, ring="near")
+        results = {result.mutant: result for result in ended}
 
     assert {each.test.partition("::")[2] for each in covering} == {
         "test_adult",
@@ -166,11 +166,11 @@ def test_failure_without_a_mutant_is_no_kill(small: Path, tmp_path: Path) -> Non
     (small / TEST_FILE).write_text(TESTS + border)
     mutant = mutant_of(small, "return age >= 18", "boundary moved")
     tests = [f"{TEST_FILE}::{name}" for name in ("test_fails", "test_border")]
-    with court_of(small, tmp_path / "court") as court:
+    with runner_of(small, tmp_path / "runner") as runner:
         passed = [Outcome(test, "passed", 0.1, hits=1) for test in tests]
-        court.map.save([TEST_FILE], passed)
+        runner.map.save([TEST_FILE], passed)
 
-        (result,) = court.judge([(mutant, None)], [TEST_FILE], seed=1, ring="near")
+        (result,) = runner.run([(mutant, None)], [TEST_FILE], seed=1, ring="near")
 
     assert (result.outcome, result.by, result.tests) == ("killed", tests[1], 1)
 

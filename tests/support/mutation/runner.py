@@ -1,4 +1,4 @@
-"""Tests recorded and mutants judged, in copies of a tree, several side by side."""
+"""Tests recorded and mutants tested, in copies of a tree, several side by side."""
 
 import queue
 import time
@@ -36,8 +36,8 @@ _SLOWER: Final = 10
 """A test that takes so many times longer than when it was recorded hangs."""
 
 
-class Court:
-    """Workers that record tests and judge mutants.
+class MutantRunner:
+    """Workers that record tests and test mutants.
 
     Args:
         tree: its folder, which stays as it is.
@@ -107,7 +107,7 @@ class Court:
         self.map.save(files, run.outcomes)
         return files
 
-    def judge(
+    def run(
         self,
         mutants: Iterable[tuple[Mutant, Result | None]],
         files: Sequence[str],
@@ -129,7 +129,7 @@ class Court:
 
         def result_of(mutant: Mutant, earlier: Result | None) -> Result:
             begun = time.monotonic()
-            result = self._judge(mutant, files, earlier or self._unknown(mutant, seed))
+            result = self._run(mutant, files, earlier or self._unknown(mutant, seed))
             seconds = result.seconds + time.monotonic() - begun
             rings = (*result.rings, ring)
             return replace(result, seconds=round(seconds, 1), rings=rings)
@@ -153,7 +153,7 @@ class Court:
             seconds=0.0,
         )
 
-    def _judge(self, mutant: Mutant, files: Sequence[str], result: Result) -> Result:
+    def _run(self, mutant: Mutant, files: Sequence[str], result: Result) -> Result:
         covering = self.map.covering(mutant, files)
         result = replace(result, covering=result.covering + len(covering))
         with self._tree() as tree:
