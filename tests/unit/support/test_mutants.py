@@ -21,6 +21,8 @@ from tests.support.mutation.trees import Limits, StoppedError, Tree
 from tests.tools import mutants as tool
 
 LIMITS = Limits(run=300, test=60)
+QUICK = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "pytest_timeout"}
+"""To load the plugins of our own tests takes longer than all else here."""
 PRODUCT = """\
 \"\"\"Text.\"\"\"
 
@@ -124,7 +126,7 @@ def runner_of(tree: Path, folder: Path) -> MutantRunner:
         tree,
         folder,
         workers=1,
-        variables={},
+        variables=QUICK,
         probes=probes_of(tree),
         marks="not full",
         budget_s=600,
@@ -187,7 +189,7 @@ def test_endless_test_is_stopped(small: Path, tmp_path: Path) -> None:
         "    child.wait()\n"
     )
     test = f"{TEST_FILE}::test_hangs"
-    tree = Tree.copied(small, folder_in(tmp_path), {})
+    tree = Tree.copied(small, folder_in(tmp_path), QUICK)
 
     late = tree.run([TEST_FILE], Limits(run=300, test=1), only=[test])
     child = int((tree.root / "child").read_text())
@@ -211,7 +213,7 @@ def test_stopped_run_says_nothing(small: Path, tmp_path: Path) -> None:
         "    pathlib.Path('runs').touch()\n"
         "    time.sleep(9999)\n"
     )
-    tree = Tree.copied(small, folder_in(tmp_path), {})
+    tree = Tree.copied(small, folder_in(tmp_path), QUICK)
     with ThreadPoolExecutor(1) as pool:
         run = pool.submit(tree.run, [TEST_FILE], Limits(run=9999, test=9999))
         try:
@@ -234,7 +236,7 @@ def folder_in(tmp_path: Path) -> Path:
 
 def test_each_change_of_a_file_is_compiled(small: Path, tmp_path: Path) -> None:
     """Also where a text is as long as the one before, in the same second."""
-    tree = Tree.copied(small, folder_in(tmp_path), {})
+    tree = Tree.copied(small, folder_in(tmp_path), QUICK)
     results = []
 
     for text in ("40", "17"):
@@ -249,7 +251,7 @@ def test_each_change_of_a_file_is_compiled(small: Path, tmp_path: Path) -> None:
 
 def test_module_that_cannot_be_imported_fails(small: Path, tmp_path: Path) -> None:
     """Its file is what failed."""
-    tree = Tree.copied(small, folder_in(tmp_path), {})
+    tree = Tree.copied(small, folder_in(tmp_path), QUICK)
     tree.write(FILE, PRODUCT.replace("import os", "raise OSError"))
 
     run = tree.run([TEST_FILE], LIMITS, only=[f"{TEST_FILE}::test_adult"])
