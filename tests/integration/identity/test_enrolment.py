@@ -15,6 +15,7 @@ from appliance.domain.vocab import EventKind, PersonState, TaskKind, VouchedBy
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.people.person_store import PersonStore
+from appliance.pki.revocation_pins import RevocationPins
 from appliance.web import i18n
 from tests.support.faces.enrolment_page import opening_of, seed_of
 from tests.support.installation.api import BASE_URL, CUIL, EMAIL, ApiServices
@@ -327,6 +328,32 @@ async def test_new_link_ends_the_earlier_one(api_services: ApiServices) -> None:
     assert over.value.code is ErrorCode.ENROLMENT_EXPIRED
     assert (await api_services.enrolment.look(second.code)).totp_secret != seed
     assert second.person == first.person
+
+
+async def test_link_that_is_replaced_while_it_is_used_enrols_nobody(
+    api_services: ApiServices,
+    client: HttpClient,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An officer renews it as passwords are hashed: whoever has the old one is late."""
+    link = await invite(api_services)
+    form = await fields(api_services, link)
+    make = RevocationPins.make
+
+    async def renewed(pins: RevocationPins) -> object:
+        await api_services.invitations.renew("console:c1", CUIL)
+        return await make(pins)
+
+    monkeypatch.setattr(RevocationPins, "make", renewed)
+    answer = await client.post(f"/alta/{link.code}", form=form)
+
+    assert answer.status_code == 409
+    async with api_services.store.read() as transaction:
+        person = await PersonStore(transaction).get(link.person)
+        secret = await PersonStore(transaction).signing_secret(link.person)
+    assert person is not None
+    assert person.state is PersonState.INVITED
+    assert secret is None
 
 
 async def test_person_who_enrolled_gets_no_new_link(

@@ -168,6 +168,22 @@ async def test_code_accepted_within_one_step(
         assert await otp_code(api_services, token, code) is ErrorCode.OTP_INVALID
 
 
+async def test_wrong_code_is_in_the_audit(api_services: ApiServices) -> None:
+    """Of the person whose password was right; of nobody where the token is unknown."""
+    token, _, person = await challenge(api_services)
+
+    assert await otp_code(api_services, token, "none") is ErrorCode.OTP_INVALID
+    assert await otp_code(api_services, "unknown", "none") is ErrorCode.LOGIN_FAILED
+
+    async with api_services.store.read() as transaction:
+        writers = await transaction.audit.writers()
+        rows = [row for w in writers for row in await transaction.audit.of_writer(w)]
+    known, unknown = [row.event for row in rows[1:]]
+    assert {known.event, unknown.event} == {EventKind.LOGIN_OTP_WRONG}
+    assert known.detail["person"] == person
+    assert "person" not in unknown.detail
+
+
 async def test_code_refused_when_used_before(api_services: ApiServices) -> None:
     """A code works once, for a second login token too."""
     token, totp, _ = await challenge(api_services)
