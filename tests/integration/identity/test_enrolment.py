@@ -330,30 +330,39 @@ async def test_new_link_ends_the_earlier_one(api_services: ApiServices) -> None:
     assert second.person == first.person
 
 
-async def test_link_that_is_replaced_while_it_is_used_enrols_nobody(
+@pytest.mark.parametrize("state", [PersonState.INVITED, PersonState.DISABLED])
+async def test_change_of_an_officer_as_a_link_is_used_enrols_nobody(
     api_services: ApiServices,
     client: HttpClient,
     monkeypatch: pytest.MonkeyPatch,
+    state: PersonState,
 ) -> None:
-    """An officer renews it as passwords are hashed: whoever has the old one is late."""
+    """The link is replaced, or the person disabled, as passwords are hashed."""
     link = await invite(api_services)
     form = await fields(api_services, link)
     make = RevocationPins.make
 
-    async def renewed(pins: RevocationPins) -> object:
-        await api_services.invitations.renew("console:c1", CUIL)
+    async def meanwhile(pins: RevocationPins) -> object:
+        if state is PersonState.INVITED:
+            await api_services.invitations.renew("console:c1", CUIL)
+        async with api_services.store.write() as transaction:
+            await PersonStore(transaction).move(link.person, PersonState.INVITED, state)
         return await make(pins)
 
-    monkeypatch.setattr(RevocationPins, "make", renewed)
+    monkeypatch.setattr(RevocationPins, "make", meanwhile)
     answer = await client.post(f"/alta/{link.code}", form=form)
 
     assert answer.status_code == 409
     async with api_services.store.read() as transaction:
         person = await PersonStore(transaction).get(link.person)
         secret = await PersonStore(transaction).signing_secret(link.person)
+        is_issued = await HsmTaskStore(transaction).open_for(
+            link.person, TaskKind.ISSUE
+        )
     assert person is not None
-    assert person.state is PersonState.INVITED
+    assert person.state is state
     assert secret is None
+    assert not is_issued
 
 
 async def test_person_who_enrolled_gets_no_new_link(

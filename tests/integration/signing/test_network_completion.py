@@ -136,16 +136,29 @@ async def test_what_is_handed_out_is_finished(scene: Scene) -> None:
         assert (await scene.core.view(request)).state is RequestState.SIGNED
 
 
-async def test_worker_releases_only_what_an_earlier_start_held(scene: Scene) -> None:
-    """What it has in hand itself, it takes once."""
-    _, dead = await scene.hand_out()
+async def test_worker_takes_over_from_an_earlier_start(scene: Scene) -> None:
+    """Of the same slot, which is dead; its lease need not run out."""
+    _, request = await scene.hand_out()
     assert await scene.claims.claim_next() is not None
-    _, other = await scene.hand_out()
-
     async with scene.working():
+        await scene.completion.entered.wait()
+
+    assert scene.completion.begun == [request]
+
+
+async def test_worker_keeps_what_it_has_in_hand(scene: Scene) -> None:
+    """Its next look for work releases none of it to others."""
+    _, first = await scene.hand_out()
+    async with scene.working():
+        await scene.completion.entered.wait()
+        _, second = await scene.hand_out()
         await scene.completion.full.wait()
 
-    assert sorted(scene.completion.begun) == sorted([dead, other])
+        scene.core.clock.forward(1)
+        other = scene.core.claiming("chores/h/2", outside=True)
+        assert await other.claim_next() is None
+
+    assert scene.completion.begun == [first, second]
 
 
 async def test_document_that_waits_rests_longer_each_time(scene: Scene) -> None:
