@@ -4,19 +4,23 @@ Between consent and signature a person may be disabled, and a certificate may en
 """
 
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.activation import ActivationDocument
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Person
 from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import PersonState, VouchedBy
+from tests.support.documents.software_signer import software_signer
 from tests.support.factories.core import new_credential
-from tests.support.factories.fakes import NOON, PDF, MovingClock
+from tests.support.factories.fakes import NOON, PDF, FixedDocumentKeys, MovingClock
 from worker.pades.byte_range import FileDigests
 from worker.signing.completion import DocumentInWork, Ended
 from worker.signing.document_signer import DocumentSigner
@@ -29,32 +33,45 @@ none = cast("Any", None)
 def in_work(seq: int) -> DocumentInWork:
     """A document that waits for the key."""
     document = ActivationDocument(seq, RequestId(seq), "ab", SignParameters(), "cd")
-    return DocumentInWork(document, none, FileDigests(PDF))
+    view = cast("Any", SimpleNamespace(sha256="ef"))
+    return DocumentInWork(document, view, FileDigests(PDF))
+
+
+def signer_of(*, documents: object = None, completion: object = None) -> DocumentSigner:
+    """Neither record nor HSM is there: nothing may be asked of them."""
+    return DocumentSigner(
+        claims=none,
+        documents=cast("Any", documents),
+        completion=cast("Any", completion),
+        levels=none,
+        session=none,
+        keys=none,
+        fonts=none,
+        clock=MovingClock(NOON),
+        installation="x",
+        served=none,
+        refuses_tests=True,
+    )
 
 
 async def key_phase(
-    *, state: PersonState = PersonState.ACTIVE, key: object = PERSON, **changes: Any
-) -> tuple[Ended, list[Any]]:
+    signer: DocumentSigner,
+    *,
+    state: PersonState = PersonState.ACTIVE,
+    key: object = PERSON,
+    **changes: Any,
+) -> tuple[Ended, list[DocumentInWork]]:
     """What ends of two documents, the first having failed before, and what is signed.
 
-    Neither record nor HSM is there: nothing may be asked of them.
+    Args:
+        signer: of the worker.
+        state: of the person.
+        key: any object, or None once the claim's time is over.
+        **changes: to the credential.
     """
     work = SimpleNamespace(
         person=Person(PERSON, "20055361682", "Ana", state, "es"),
         credential=new_credential(PERSON, **changes),
-    )
-    signer = DocumentSigner(
-        none,
-        none,
-        none,
-        none,
-        none,
-        none,
-        none,
-        MovingClock(NOON),
-        "x",
-        none,
-        refuses_tests=True,
     )
     ended: Ended = {0: ApplianceError(ErrorCode.PDF_MALFORMED)}
     made = await signer._use_key(
@@ -79,7 +96,7 @@ async def key_phase(
 )
 async def test_who_may_not_sign_now_uses_no_key(changes: dict[str, Any]) -> None:
     """Each document has its reason; one that failed before keeps its own."""
-    ended, made = await key_phase(**changes)
+    ended, made = await key_phase(signer_of(), **changes)
 
     assert made == []
     assert {seq: exc.code for seq, exc in ended.items()} == {
@@ -90,7 +107,23 @@ async def test_who_may_not_sign_now_uses_no_key(changes: dict[str, Any]) -> None
 
 async def test_key_that_is_gone_ends_all_documents() -> None:
     """The claim's time was over before the key was used."""
-    ended, made = await key_phase(key=None)
+    ended, made = await key_phase(signer_of(), key=None)
 
     assert made == []
     assert ended[1].code is ErrorCode.ACTIVATION_EXPIRED
+
+
+async def test_documents_that_are_not_what_was_consented_to_use_no_key(
+    tmp_path: Path,
+) -> None:
+    """None is left, so there is nothing to put on the record either."""
+    profile = SimpleNamespace(digest=DigestAlgorithm.SHA256)
+    signer = signer_of(
+        documents=LocalBlobStore(tmp_path, FixedDocumentKeys()),
+        completion=SimpleNamespace(profile_of=lambda _: profile),
+    )
+
+    ended, made = await key_phase(signer, certificate=software_signer().certificate)
+
+    assert made == []
+    assert {exc.code for exc in ended.values()} == {ErrorCode.SIGNING_FAILED}
