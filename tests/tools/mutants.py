@@ -13,7 +13,8 @@ Which tests run a statement is recorded first, once for each state of the source
 their folder, which are recorded if a mutant is left. The cheapest test of each file
 runs before the second one of any. A kill counts only if the test
 passes without the mutant. FILE gets a JSON object a line as soon as it is known;
-started again with the same FILE, the program goes on.
+started again with the same FILE, the program goes on, and tests survivors again by
+rings whose tests were edited.
 
 Exit status: 0; 1 if a mutant survives that was killed in the file of `--against`.
 """
@@ -75,10 +76,11 @@ def run(mutants: Sequence[Mutant], options: argparse.Namespace) -> list[Result]:
     with _runner(options) as runner:
         for ring, files in rings.items():
             known = _known(options, results)
+            state = runner.map.state(files)
             waiting = [
-                (mutant, known.get(mutant.name))
+                (mutant, _earlier(known.get(mutant.name), ring))
                 for mutant in mutants
-                if not _is_done(known.get(mutant.name), ring)
+                if not _is_done(known.get(mutant.name), ring, state)
             ]
             if not waiting:
                 continue
@@ -103,8 +105,13 @@ def _known(options: argparse.Namespace, results: Results) -> dict[str, Result]:
     }
 
 
-def _is_done(result: Result | None, ring: str) -> bool:
-    return result is not None and (result.is_dead or ring in result.rings)
+def _is_done(result: Result | None, ring: str, state: str) -> bool:
+    return result is not None and (result.is_dead or result.rings.get(ring) == state)
+
+
+def _earlier(result: Result | None, ring: str) -> Result | None:
+    """What other rings found; nothing if this one is run again, with other tests."""
+    return None if result is None or ring in result.rings else result
 
 
 def _rings(

@@ -146,6 +146,11 @@ class CoverageMap:
             ]
         return self._read[file]
 
+    def state(self, files: Iterable[str]) -> str:
+        """A hash of files of tests; it differs once one of them is edited."""
+        states = "".join(f"{file}\0{self._state(file)}\0" for file in files)
+        return hashlib.sha256(states.encode()).hexdigest()[:_HASH_LENGTH]
+
     def _path(self, file: str) -> Path:
         return self._folder / f"{file.replace('/', '.')}.json"
 

@@ -33,7 +33,8 @@ class Result:
         by: the test that killed it.
         tests: count of those that ran.
         covering: count of those that run the statement.
-        rings: of tests that ran, from those near its package outwards.
+        rings: of tests that ran, from those near its package outwards, each with the
+            state of its files.
         seconds: that it took.
     """
 
@@ -48,7 +49,7 @@ class Result:
     by: str
     tests: int
     covering: int
-    rings: tuple[str, ...]
+    rings: dict[str, str]
     seconds: float
 
     @property
@@ -96,7 +97,6 @@ class Results:
             line = json.loads(text)
             if not isinstance(line, dict) or line.keys() != wanted:
                 raise ValueError(f"{self._path}: no file of results")
-            line["rings"] = tuple(line["rings"])
             results[line["mutant"]] = Result(**line)
         return results
 

@@ -131,7 +131,7 @@ class MutantRunner:
             begun = time.monotonic()
             result = self._run(mutant, files, earlier or self._unknown(mutant, seed))
             seconds = result.seconds + time.monotonic() - begun
-            rings = (*result.rings, ring)
+            rings = {**result.rings, ring: self.map.state(files)}
             return replace(result, seconds=round(seconds, 1), rings=rings)
 
         yield from _ended([self._pool.submit(result_of, *each) for each in mutants])
@@ -149,7 +149,7 @@ class MutantRunner:
             by="",
             tests=0,
             covering=0,
-            rings=(),
+            rings={},
             seconds=0.0,
         )
 

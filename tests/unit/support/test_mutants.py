@@ -16,8 +16,9 @@ from tests.support.mutation.outcomes import Outcome
 from tests.support.mutation.probes import Probes, with_probes
 from tests.support.mutation.results import Result, Results, lost, summary
 from tests.support.mutation.runner import MutantRunner, batches
-from tests.support.mutation.sample import Mutant, modules
+from tests.support.mutation.sample import Mutant, modules, sample
 from tests.support.mutation.trees import Limits, StoppedError, Tree
+from tests.support.services.postgres import URL_VARIABLE
 from tests.tools import mutants as tool
 
 LIMITS = Limits(run=300, test=60)
@@ -355,7 +356,7 @@ def result(mutant: str, outcome: str) -> Result:
         by="",
         tests=1,
         covering=2,
-        rings=("near",),
+        rings={"near": "state"},
         seconds=0.1,
     )
 
@@ -402,6 +403,32 @@ def test_list_prints_the_sample(
     head, *lines = capsys.readouterr().out.splitlines()
     assert head == f"seed 5, {len(lines)} mutants"
     assert all(f" {FILE}:" in line for line in lines)
+
+
+def test_survivor_is_tested_again_by_new_tests(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a mutant that survives now, killed before, is the exit status."""
+    for name, value in QUICK.items():
+        monkeypatch.setenv(name, value)
+    # No test here asks for a database.
+    monkeypatch.setenv(URL_VARIABLE, "postgresql:///none")
+    names = {m.statement.head: m.name for m in sample(modules(small), 1, 400)}
+    mutant = names["return 1"]
+    given = f"--seed 1 --count 400 --only {mutant} --workers 1 --tree {small}".split()
+    out, later = tmp_path / "out", tmp_path / "later"
+
+    assert tool.main([*given, "--out", str(out)]) == 0
+    assert Results(out).read()[mutant].outcome == "uncovered"
+
+    import_it = "\nfrom appliance.identity.age import unused\n"
+    with_test = f"{TESTS}{import_it}def test_unused():\n    assert unused() == 1\n"
+    (small / TEST_FILE).write_text(with_test)
+    assert tool.main([*given, "--out", str(out)]) == 0
+    assert Results(out).read()[mutant].outcome == "killed"
+
+    (small / TEST_FILE).write_text(TESTS)
+    assert tool.main([*given, "--out", str(later), "--against", str(out)]) == 1
 
 
 def test_unknown_mutant_is_refused(small: Path) -> None:
