@@ -10,10 +10,7 @@ from appliance.domain.activation import ActivationDocument, SignatureValue
 from appliance.domain.errors import ErrorCode
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.signing_command import SignParameters
-from tests.support.documents.software_signer import SoftwareSigner, software_signer
-from tests.support.factories.core import CoreFixture
-from tests.support.factories.fakes import PDF
-from tests.support.factories.level_scenario import (
+from tests.integration.signing.level_scene import (
     L,
     P,
     Scene,
@@ -21,6 +18,9 @@ from tests.support.factories.level_scenario import (
     make_scene,
     profile,
 )
+from tests.support.documents.software_signer import SoftwareSigner, software_signer
+from tests.support.factories.fakes import PDF
+from tests.support.installation.record import CoreFixture
 from worker.pades.algorithms import method_for
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.byte_range import FileDigests

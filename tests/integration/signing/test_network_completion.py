@@ -18,7 +18,7 @@ from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.vocab import RequestState
 from appliance.settings import SigningSettings
 from appliance.signing.claims import ClaimedActivation, Claims, Publication
-from tests.support.factories.core import (
+from tests.support.installation.record import (
     CERTIFICATE,
     CoreFixture,
     keyed,

@@ -19,8 +19,8 @@ from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import PersonState, VouchedBy
 from tests.support.documents.software_signer import software_signer
-from tests.support.factories.core import new_credential
 from tests.support.factories.fakes import NOON, PDF, FixedDocumentKeys, MovingClock
+from tests.support.installation.record import new_credential
 from worker.pades.byte_range import FileDigests
 from worker.signing.completion import DocumentInWork, Ended
 from worker.signing.document_signer import DocumentSigner
