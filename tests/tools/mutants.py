@@ -188,8 +188,11 @@ def main(argv: Sequence[str] | None = None) -> int:
                 f" -> {change.text!r}"
             )
         return 0
-    signal.signal(signal.SIGTERM, _stop)
-    results = run(mutants, options)
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        results = run(mutants, options)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     for result in results:
         if not result.is_dead:
             _say(str(result))

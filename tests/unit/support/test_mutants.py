@@ -1,6 +1,7 @@
 """Mutants are killed by the tests that run their statements."""
 
 import ast
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -417,6 +418,7 @@ def test_survivor_is_tested_again_by_new_tests(
     mutant = names["return 1"]
     given = f"--seed 1 --count 400 --only {mutant} --workers 1 --tree {small}".split()
     out, later = tmp_path / "out", tmp_path / "later"
+    on_stop = signal.getsignal(signal.SIGTERM)
 
     assert tool.main([*given, "--out", str(out)]) == 0
     assert Results(out).read()[mutant].outcome == "uncovered"
@@ -429,6 +431,7 @@ def test_survivor_is_tested_again_by_new_tests(
 
     (small / TEST_FILE).write_text(TESTS)
     assert tool.main([*given, "--out", str(later), "--against", str(out)]) == 1
+    assert signal.getsignal(signal.SIGTERM) == on_stop
 
 
 def test_unknown_mutant_is_refused(small: Path) -> None:
