@@ -46,6 +46,11 @@ _BODIES: Final[dict[str, Body]] = {
     "NUL in the key": _with(b"/Con\x00tents %d 0 R"),
     "NUL between tokens": _with(b"\x00/Contents\x00%d\x000\x00R\x00"),
     "key spelled in full with #": _with(b"/#43#6f#6e#74#65#6e#74#73 %d 0 R"),
+    "NUL at the key's end": _with(b"/Contents#00 %d 0 R"),
+    "NUL within a longer key": _with(b"/Contents#00x %d 0 R"),
+    "white space of PDFium at the key's end": _with(b"/Contents\x80 %d 0 R"),
+    "other white space of PDFium": _with(b"/Contents\xff %d 0 R"),
+    "number sign before no digits": _with(b"/Content#5Z %d 0 R"),
     "dictionary that does not end": lambda f: f.changed(
         f.page, {b"/Contents": b"%d 0 R" % f.free}
     )[:-2],
@@ -117,6 +122,14 @@ def section_in_stream(f: SignedFile) -> bytes:
     holder = b"%d 0 obj\n%s\nendobj\n" % (f.free + 1, stream(table))
     start = len(out) + holder.index(table)
     return bytes(out + holder + b"startxref\n%d\n%%%%EOF\n" % start)
+
+
+@TOKENS("/Prev: a second one, with NUL", "another price for poppler", has_table)
+def prev_with_nul(f: SignedFile) -> bytes:
+    """Name a forged revision by a key that ends at its NUL to poppler."""
+    forged = SignedFile(f.append(with_price(f)))
+    key = b"/Prev#00 %d" % forged.previous
+    return forged.append(new_price(f), previous=f.previous, more=key)
 
 
 @TOKENS("/Prev: past a forged revision", "another price by repair")

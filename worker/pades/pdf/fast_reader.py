@@ -42,6 +42,7 @@ from pyhanko.pdf_utils.xref import (
     XRefSectionType,
 )
 
+from worker.pades.pdf.integers import integers_of
 from worker.pades.pdf.predictors import use_all_predictors
 
 use_all_predictors()
@@ -182,12 +183,12 @@ class _ObjectStream:
         if not isinstance(count, int) or not isinstance(first, int):
             return
         self.data = stream.read_data(DecodePurpose.OBJECT_STREAM)
-        head = self.data[: max(first, 0)].split()
+        head = integers_of(self.data[: max(first, 0)]) or []
         # Twins, too few, what is no number: pyHanko is to decide.
         numbers, offsets = head[::2], head[1::2]
-        if all(map(bytes.isdigit, head)) and len(offsets) == len(set(numbers)) == count:
+        if len(offsets) == len(set(numbers)) == count:
             self.places = {
-                int(number): first + int(offset)
+                number: first + offset
                 for number, offset in zip(numbers, offsets, strict=True)
             }
 

@@ -27,6 +27,7 @@ from pyhanko.pdf_utils.misc import PdfReadError
 from pyhanko.pdf_utils.xref import ObjStreamRef
 
 from worker.pades.pdf.fast_reader import Reader, Sections, parse_plain
+from worker.pades.pdf.integers import integers_of
 from worker.sandbox.structure.objects import END_STREAM, HEADER, STREAM
 from worker.sandbox.structure.tokens import SPACE, after_blanks
 from worker.sandbox.structure.values import (
@@ -301,14 +302,14 @@ def _hold(stream: PdfObject) -> _Held:
     if not isinstance(count, int) or not isinstance(first, int) or first < 0:
         raise PdfReadError("no object stream")
     data = stream.read_data(DecodePurpose.OBJECT_STREAM)
-    head = data[:first].split()
-    if len(head) != 2 * count or not all(map(bytes.isdigit, head)):
+    head = integers_of(data[:first])
+    if head is None or len(head) != 2 * count:
         raise PdfReadError("an object stream has another header than it says")
-    starts = [first + int(each) for each in head[1::2]]
+    starts = [first + each for each in head[1::2]]
     # Each object ends where the next one begins, in whatever order they are listed.
     edges = sorted({*starts, len(data)})
     following = dict(pairwise(edges))
     return _Held(
-        tuple(map(int, head[::2])),
+        tuple(head[::2]),
         tuple(data[start : following.get(start, start)] for start in starts),
     )

@@ -20,6 +20,25 @@ _HEADER_BYTES: Final = 1_024
 _FIRST: Final = re.compile(
     SPACE + rb"[+-]?\d{1,18}" + SPACE + rb"[+-]?\d{1,18}" + SPACE + rb"obj"
 )
+# Programs read different numbers of `20-0000` and `2e5`.
+_NUMBER: Final = SPACE + rb"\+?\d{1,18}(?:\.\d*+)?(?=[\0\t\n\f\r \[\]/<>%])"
+_PLAIN: Final = re.compile(
+    SPACE
+    + rb"<<(?:"
+    + SPACE
+    + rb"/[A-Za-z]++(?:"
+    + _NUMBER
+    + rb"|"
+    + SPACE
+    + rb"\[(?:"
+    + _NUMBER
+    + rb")*+"
+    + SPACE
+    + rb"\]))*+"
+    + SPACE
+    + rb">>"
+)
+_SEARCHED: Final = 1024 * 1024
 # A real number without a fraction is an integer to JavaScript. Of several lengths each
 # may be the one that a reader takes.
 _LENGTH: Final = re.compile(
@@ -29,6 +48,7 @@ _ESCAPE: Final = re.compile(rb"#([0-9A-Fa-f]{2})")
 _AFTER: Final = re.compile(SPACE + rb"endobj" + SPACE)
 _ENDING: Final = re.compile(rb"%%EOF" + BLANK + rb"{0,4}\Z")
 _ENDING_BYTES: Final = 9
+_BYTES_A_STEP: Final = 64
 
 
 def check_linearization(pdf: bytes, findings: Findings, steps: Steps) -> None:
@@ -36,24 +56,42 @@ def check_linearization(pdf: bytes, findings: Findings, steps: Steps) -> None:
 
     Args:
         pdf: the whole file.
-        findings: takes the revision, at its startxref.
+        findings: takes the revision, at its startxref, and a dictionary that is not
+            well-formed, at the header.
         steps: budget of the file.
 
     Raises:
         UsedUpError: the budget is used up.
     """
     # Whatever stands before the first object is a comment, the header too.
-    first = _FIRST.match(pdf, max(pdf.find(b"%PDF-", 0, _HEADER_BYTES), 0))
-    if first is None:
-        return
-    begin = first.end()
+    start = max(pdf.find(b"%PDF-", 0, _HEADER_BYTES), 0)
+    first = _FIRST.match(pdf, start)
+    begin = start if first is None else first.end()
     tokens = TokenReader(pdf, steps, compares=False).read(begin)
+    is_clear = first is not None and tokens.complete and not tokens.faults
+    if not is_clear:
+        steps.take(_SEARCHED // _BYTES_A_STEP)
+        if b"/Linearized" in _unescaped(pdf[start : start + _SEARCHED]):
+            _refuse(start, findings)
+        return
     if b"Linearized" not in (tokens.entries or {}):
         return
+    if _PLAIN.fullmatch(pdf, begin, tokens.end) is None:
+        _refuse(start, findings)
     after = _AFTER.match(pdf, tokens.end)
     for name, length in _LENGTH.findall(pdf, begin, tokens.end):
-        if _ESCAPE.sub(lambda code: bytes([int(code[1], 16)]), name) == b"L":
+        if _unescaped(name) == b"L":
             _check_length(pdf, int(length), after, findings)
+
+
+def _refuse(at: int, findings: Findings) -> None:
+    """Note a linearization dictionary that programs read differently."""
+    words = "the linearization dictionary is not well-formed"
+    findings.add(AmbiguityKind.LINEARIZED, at, None, words)
+
+
+def _unescaped(data: bytes) -> bytes:
+    return _ESCAPE.sub(lambda code: bytes([int(code[1], 16)]), data)
 
 
 def _check_length(

@@ -9,6 +9,7 @@ from typing import Final
 
 from pyhanko.pdf_utils.reader import PdfFileReader
 
+from worker.pades.pdf.integers import integers_of
 from worker.sandbox.structure.ambiguity import (
     AmbiguityKind,
     Findings,
@@ -88,20 +89,17 @@ class ObjectStreamReader:
                 pdf, entries, found.raw(pdf), self._steps, self._decryption(found)
             )
         except AmbiguousError as exc:
-            self._say(found, found.number, f"has filter parameters that {exc}")
+            self._say(found, found.number, f"has {exc}")
             return None
         except UnreadableError as exc:
             raise UsedUpError from exc
-        header = content[:first].split()
+        header = integers_of(content[:first])
         self._steps.take(_STEPS_AN_OBJECT * count)
-        if len(header) != 2 * count or not all(
-            part.isdigit() and len(part) <= 10  # noqa: PLR2004 (digits of an offset)
-            for part in header
-        ):
+        if header is None or len(header) != 2 * count:
             self._say(found, found.number, "has another header than it says")
             return None
-        numbers = [int(part) for part in header[::2]]
-        starts = [first + int(part) for part in header[1::2]]
+        numbers = header[::2]
+        starts = [first + each for each in header[1::2]]
         if len(set(numbers)) != count:
             words = "holds a number twice"
             self._say(found, found.number, words, AmbiguityKind.LISTED_TWICE)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
+from worker.pades.pdf.integers import integers_of
 from worker.sandbox.structure.ambiguity import AmbiguityKind, Findings, Steps
 from worker.sandbox.structure.objects import IndirectObject, ObjectReader
 from worker.sandbox.structure.streams import AmbiguousError, UnreadableError, decoded
@@ -133,7 +134,7 @@ class SectionReader:
         try:
             rows = decoded(pdf, dict(entries), found.raw(pdf), self._steps)
         except AmbiguousError as exc:
-            self._say(section, f"have filter parameters that {exc}")
+            self._say(section, f"have {exc}")
             return section
         except UnreadableError:
             self._say(section, "cannot be decoded")
@@ -299,10 +300,7 @@ def _integers(data: bytes, at: int | None) -> list[int] | None:
     listed = array_at(data, at)
     if listed is None:
         return None
-    parts = listed.split()
-    if not all(part.isdigit() and len(part) <= 18 for part in parts):  # noqa: PLR2004 (64 bits)
-        return None
-    return [int(part) for part in parts]
+    return integers_of(listed)
 
 
 def _numbers(ranges: list[int]) -> Iterator[int]:

@@ -11,12 +11,11 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
-from pyhanko.pdf_utils.filters import get_generic_decoder
-
 from worker.pades.pdf.predictors import undo_png
 from worker.sandbox.structure.ambiguity import Steps, UsedUpError
 from worker.sandbox.structure.tokens import (
     END,
+    SPACE,
     TokenReader,
     array_at,
     integer_at,
@@ -26,7 +25,6 @@ from worker.sandbox.structure.tokens import (
 
 DECODED_MAX: Final = 32 * 1024 * 1024
 _BYTES_A_STEP: Final = 32
-_FILTERS_MAX: Final = 4
 _PNG: Final = 10
 _PARAMETERS: Final = {
     b"Predictor": 1,
@@ -36,14 +34,13 @@ _PARAMETERS: Final = {
 }
 """Parameters of Flate and their defaults. Source: ISO 32000-2, table 8."""
 _ONE_BYTE: Final = [1, 8]
-_NULL: Final = re.compile(rb"null" + END)
 _FLATE: Final = {b"FlateDecode", b"Fl"}
-_TEXT: Final = {
-    b"ASCIIHexDecode": "/ASCIIHexDecode",
-    b"AHx": "/ASCIIHexDecode",
-    b"ASCII85Decode": "/ASCII85Decode",
-    b"A85": "/ASCII85Decode",
-}
+_ARRAY: Final = re.compile(SPACE + rb"\[")
+_END_ARRAY: Final = re.compile(SPACE + rb"\]")
+_NULL: Final = re.compile(SPACE + rb"null" + END)
+_NAMES: Final = re.compile(
+    SPACE + rb"(?:/([^\0\t\n\f\r ()<>\[\]{}/%]++)" + SPACE + rb")?"
+)
 
 Decrypt = Callable[[bytes], bytes]
 
@@ -53,7 +50,7 @@ class UnreadableError(Exception):
 
 
 class AmbiguousError(Exception):
-    """Readers decode the stream in different ways; the text follows "parameters"."""
+    """Readers decode the stream in different ways; the text says what it has."""
 
 
 def decoded(
@@ -73,51 +70,49 @@ def decoded(
         decrypt: decrypts the content; None if it is not encrypted.
 
     Raises:
-        AmbiguousError: a parameter of a filter is no direct integer.
-        UnreadableError: it has a filter or parameter that is not supported here, or is
-            damaged.
+        AmbiguousError: it has another filter than Flate, which readers decode in
+            different ways, or parameters that not all of them use.
+        UnreadableError: it has a parameter that is not supported here, or is damaged.
         UsedUpError: it unfolds to more than `DECODED_MAX`, or the budget is used up.
     """
     if decrypt is not None:
         raw = decrypt(raw)
-    filters = _filters(data, entries)
-    at = entries.get(b"DecodeParms")
-    for number, name in enumerate(filters):
+    is_listed, is_flate = _filter(data, entries)
+    if is_flate:
         steps.take(len(raw) // _BYTES_A_STEP)
-        if name in _FLATE:
-            raw = _inflated(raw)
-            if at is not None:
-                raw = _unpredicted(raw, data, at, number, len(filters), steps)
-        elif name in _TEXT:
-            raw = _plain(raw, _TEXT[name])
-        else:
-            raise UnreadableError
+        raw = _inflated(raw)
+        at = entries.get(b"DecodeParms")
+        if at is not None:
+            parameters = _parameters(data, at, steps, is_listed=is_listed)
+            raw = _unpredicted(raw, parameters, steps)
     steps.take(len(raw) // _BYTES_A_STEP)
     return raw
 
 
-def _filters(data: bytes, entries: dict[bytes, int]) -> list[bytes]:
-    """Return the names of a stream's filters, in their order.
+def _filter(data: bytes, entries: dict[bytes, int]) -> tuple[bool, bool]:
+    """Return whether a stream's filter is in an array, and whether there is one.
 
     Raises:
-        UnreadableError: they are no names, or too many.
+        AmbiguousError: there is another one than Flate, or more than one.
     """
     if b"F" in entries or b"DP" in entries:
         # pdf.js prefers these to /Filter, MuPDF and Poppler use them without one, and
         # to qpdf /F is another file (7.3.8.2).
-        raise UnreadableError
+        raise AmbiguousError("the key /F or /DP")
     at = entries.get(b"Filter")
     if at is None:
-        return []
-    if (single := name_at(data, at)) is not None:
-        return [single]
-    listed = array_at(data, at)
-    if listed is None:
-        raise UnreadableError
-    names = [one.strip(b"\0\t\n\f\r ") for one in listed.split(b"/")]
-    if names[0] or len(names) > _FILTERS_MAX + 1:
-        raise UnreadableError
-    return names[1:]
+        return False, False
+    single, listed = name_at(data, at), array_at(data, at)
+    if single is None:
+        found = None if listed is None else _NAMES.fullmatch(listed)
+        if found is None:
+            raise AmbiguousError("another filter than Flate")
+        if found[1] is None:
+            return True, False
+        single = found[1]
+    if single not in _FLATE:
+        raise AmbiguousError("another filter than Flate")
+    return listed is not None, True
 
 
 def _inflated(raw: bytes) -> bytes:
@@ -138,29 +133,16 @@ def _inflated(raw: bytes) -> bytes:
     return content
 
 
-def _plain(raw: bytes, name: str) -> bytes:
-    try:
-        return get_generic_decoder(name).decode(raw, {})
-    except Exception as exc:
-        # pyHanko's decoders raise anything for damaged data.
-        raise UnreadableError from exc
-
-
-def _unpredicted(
-    raw: bytes, data: bytes, at: int, number: int, filters: int, steps: Steps
-) -> bytes:
+def _unpredicted(raw: bytes, parameters: list[int], steps: Steps) -> bytes:
     """Undo the predictor that the parameters name, if they name one.
 
     Raises:
-        AmbiguousError: a parameter is no direct integer. Readers that do not follow a
-            reference here, or take no real number, use the default.
         UnreadableError: it is none of PNG's, or the parameters are not supported.
     """
-    parameters = _parameters(data, at, number, steps)
     predictor, columns, *pixel = parameters
     if predictor == 1:
         return raw
-    if predictor < _PNG or pixel != _ONE_BYTE or filters > 1 or columns > len(raw):
+    if predictor < _PNG or pixel != _ONE_BYTE or columns > len(raw):
         raise UnreadableError
     steps.take(len(raw) // 4)
     try:
@@ -169,29 +151,45 @@ def _unpredicted(
         raise UnreadableError from exc
 
 
-def _parameters(data: bytes, at: int, number: int, steps: Steps) -> list[int]:
-    """Return a filter's parameters, in the order of `_PARAMETERS`.
+def _parameters(data: bytes, at: int, steps: Steps, *, is_listed: bool) -> list[int]:
+    """Return the parameters of Flate, in the order of `_PARAMETERS`.
+
+    Args:
+        data: bytes that hold them.
+        at: offset of them.
+        steps: budget of the whole file.
+        is_listed: whether the filter is in an array.
 
     Raises:
-        AmbiguousError: one is no direct integer.
-        UnreadableError: they are those of a later filter.
+        AmbiguousError: they are in an array and the filter is not, or the other way
+            round; PDFium and poppler do not use those. One is no direct integer;
+            readers that do not follow a reference, or take no real number, use the
+            default.
     """
     start = at
-    while data[start : start + 1] in b"\0\t\n\f\r [" and start < len(data):
-        if data[start : start + 1] == b"[" and number > 0:
-            raise UnreadableError  # parameters of a later filter: not seen in the wild
-        start += 1
-    if reference_at(data, start) is not None:
-        raise AmbiguousError("are a reference")
-    entries = TokenReader(data, steps, compares=False).read(start).entries
-    if not isinstance(entries, dict):
-        if _NULL.match(data, start) is None:
-            raise AmbiguousError("are no dictionary")
-        return [*_PARAMETERS.values()]
-    values: list[int] = []
-    for key, usual in _PARAMETERS.items():
-        value = integer_at(data, entries[key]) if key in entries else usual
-        if value is None:
-            raise AmbiguousError(f"have a /{key.decode()} that is no direct integer")
-        values.append(value)
+    if (bracket := _ARRAY.match(data, at)) is not None:
+        start = bracket.end()
+    end = start
+    values = [*_PARAMETERS.values()]
+    if (null := _NULL.match(data, start)) is not None:
+        end = null.end()
+    elif reference_at(data, start) is not None:
+        raise AmbiguousError("filter parameters that are a reference")
+    else:
+        tokens = TokenReader(data, steps, compares=False).read(start)
+        if not isinstance(tokens.entries, dict):
+            raise AmbiguousError("filter parameters that are no dictionary")
+        end = tokens.end
+        for index, key in enumerate(_PARAMETERS):
+            if key not in tokens.entries:
+                continue
+            value = integer_at(data, tokens.entries[key])
+            if value is None:
+                words = f"filter parameters with a /{key.decode()}"
+                raise AmbiguousError(f"{words} that is no direct integer")
+            values[index] = value
+        if is_listed is (bracket is None):
+            raise AmbiguousError("filter parameters of another shape than its filter")
+    if bracket is not None and _END_ARRAY.match(data, end) is None:
+        raise AmbiguousError("filter parameters of several filters")
     return values

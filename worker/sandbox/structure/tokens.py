@@ -28,7 +28,12 @@ SPACE: Final = rb"(?:" + BLANK + rb"++|%[^\r\n]*+)*+"
 """White space and comments."""
 END: Final = rb"(?=[\0\t\n\f\r ()<>\[\]{}/%]|\Z)"
 """Look-ahead for the end of a regular token."""
-_NAME: Final = rb"/[^\0\t\n\f\r ()<>\[\]{}/%]*+"
+# PDFium takes 80 and FF for white space. Programs differ in what they read of a number
+# sign that does not begin two digits, and of a NUL, where some end the name.
+_NAME: Final = (
+    rb"/(?:[^#\x80\xff\0\t\n\f\r ()<>\[\]{}/%]++|#(?!00)[0-9A-Fa-f]{2})*+"
+    rb"(?![#\x80\xff])"
+)
 TEXT: Final = rb"\((?:[^()\\]++|\\[\0-\xff]|\((?:[^()\\]++|\\[\0-\xff])*+\))*+\)"
 _SIMPLE: Final = (
     rb"(?:"
@@ -90,6 +95,7 @@ _REFERENCE: Final = re.compile(
     SPACE + rb"(\d{1,10})" + BLANK + rb"++(\d{1,5})" + BLANK + rb"++R" + END
 )
 _ONE_NAME: Final = re.compile(SPACE + rb"/([^\0\t\n\f\r ()<>\[\]{}/%]*+)")
+_CLEAR_NAME: Final = re.compile(_NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +216,11 @@ class TokenReader:
     ) -> None:
         """Note a key; report it if the dictionary has it already."""
         key = match["key"]
-        if b"#" in key:
+        if not key.isalnum():  # as most are, and need no closer look
             self._steps.take(_STEPS_AN_ESCAPE)
+            start = match.start("key") - 1
+            if _CLEAR_NAME.fullmatch(self._data, start, match.end("key")) is None:
+                _misname(start, found)
             key = _ESCAPE.sub(lambda code: bytes([int(code[1], 16)]), key)
         value = match.end("key")
         earlier = frame.setdefault(key, value)
@@ -239,6 +248,10 @@ class TokenReader:
                     (int(reference[1]), int(reference[2]), reference.start(1))
                 )
             return reference.end()
+        name = _ONE_NAME.match(data, position)
+        if name is not None:
+            _misname(name.start(1) - 1, found)
+            return name.end()
         if _TEXT_START.match(data, position) is not None:
             end = self._nested_text(data.find(b"(", position))
             if end is not None:
@@ -276,6 +289,13 @@ def _break(position: int, found: Tokens) -> None:
     """Note that no object can be read there."""
     found.complete = False
     found.faults.append(Fault(AmbiguityKind.SYNTAX, position, "is not well-formed"))
+
+
+def _misname(position: int, found: Tokens) -> None:
+    """Note a name that programs read differently, the first ones of an object."""
+    words = "has a name that is not well-formed"
+    if len(found.faults) < _PLACES_MAX:
+        found.faults.append(Fault(AmbiguityKind.SYNTAX, position, words))
 
 
 def after_blanks(data: bytes, at: int) -> int:

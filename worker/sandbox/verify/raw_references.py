@@ -14,6 +14,7 @@ from pyhanko.pdf_utils.generic import StreamObject
 from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.pdf_utils.xref import ObjStreamRef
 
+from worker.pades.pdf.integers import integers_of
 from worker.sandbox.inspect.pdf_objects import entry, number
 from worker.sandbox.verify.object_history import ObjectHistory
 
@@ -97,10 +98,7 @@ def _objects(stream: object) -> dict[int, bytes]:
     if not isinstance(stream, StreamObject) or first is None or first < 0:
         return {}
     data = stream.data
-    try:
-        header = [int(each) for each in data[: int(first)].split()]
-    except ValueError:
-        return {}
+    header = integers_of(data[: int(first)]) or []
     numbers, starts = header[0::2], [int(first) + at for at in header[1::2]]
     # Each object ends where the next one begins, in whatever order they are listed.
     edges = sorted({*starts, len(data)})
