@@ -24,6 +24,7 @@ from cryptography.x509 import (
 
 from appliance.domain.verification import Answer
 from tests.support.documents.contract_pdf import contract, line, stream
+from tests.support.documents.filled_fields import TEXT, WIDGET, filled_in
 from tests.support.documents.pdf_revisions import SignedFile
 from tests.support.documents.signed_bases import Makers, base, makers
 from worker.sandbox.verify.verify import verify
@@ -217,31 +218,7 @@ def test_filled_field_over_text_is_stated() -> None:
     assert [each.text_covered for each in found] == [Answer.YES, Answer.NO]
 
 
-_WIDGET: Final = b"/Type/Annot/Subtype/Widget/F 4/P 3 0 R"
-_TEXT: Final = b"<<%s/FT/Tx/T(Monto)%%s/DA(/Helv 12 Tf)/Rect[20 60 140 80]" % _WIDGET
 _SHOWN: Final = b"/AP<</N 26 0 R>>>>"
-
-
-def filled_in(
-    field: bytes, entries: Mapping[bytes, bytes | None], drawn: bytes | None = None
-) -> tuple[Answer, str]:
-    """Sign the contract with another field 21, and write that again.
-
-    Args:
-        field: the field as it is signed.
-        entries: its new entries.
-        drawn: content of a new appearance; None: it keeps the one it has.
-    """
-    file = SignedFile(makers().signed(contract({21: field})))
-    number, look = 21, file.free
-    entries = dict(entries)
-    objects = {}
-    if drawn is not None:
-        entries[b"/AP"] = b"<</N %d 0 R>>" % look
-        objects[look] = file.look(look, drawn, b"[0 0 120 20]")
-    objects[number] = file.changed(number, entries)
-    report = verify(file.append(objects), [makers().root])
-    return report.verdict, report.signatures[0].changes.reason
 
 
 _OTHER_LOOK: Final = line(b"900", 2, 4)
@@ -250,21 +227,21 @@ _OTHER_LOOK: Final = line(b"900", 2, 4)
 @pytest.mark.parametrize(
     ("field", "entries"),
     [
-        (_TEXT % b"/V(100)" + _SHOWN, {}),
-        (_TEXT % b"/V(100)" + _SHOWN, {b"/AS": b"/N"}),
-        (_TEXT % b"/V(100)" + _SHOWN, {b"/AS": b"/Off"}),
+        (TEXT % b"/V(100)" + _SHOWN, {}),
+        (TEXT % b"/V(100)" + _SHOWN, {b"/AS": b"/N"}),
+        (TEXT % b"/V(100)" + _SHOWN, {b"/AS": b"/Off"}),
         (
-            _TEXT.replace(b"/Tx", b"/Ch") % b"/Opt[(100)(900)]/V[(100)]" + _SHOWN,
+            TEXT.replace(b"/Tx", b"/Ch") % b"/Opt[(100)(900)]/V[(100)]" + _SHOWN,
             {b"/V": b"(100)"},
         ),
         (
-            _TEXT.replace(b"/Tx", b"/Ch") % b"/Opt[(100)(900)]/V(100)" + _SHOWN,
+            TEXT.replace(b"/Tx", b"/Ch") % b"/Opt[(100)(900)]/V(100)" + _SHOWN,
             {b"/V": b"[<FEFF003100300030>]", b"/AS": b"/N"},
         ),
-        (_TEXT.replace(b"/Tx", b"/Btn/Ff 65536") % b"" + _SHOWN, {}),
-        (_TEXT.replace(b"/Tx", b"/Btn/Ff 65536") % b"" + _SHOWN, {b"/AS": b"/Off"}),
-        (_TEXT.replace(b"/Tx", b"/Btn/Ff 65536") % b"" + _SHOWN, {b"/V": b"/Off"}),
-        (_TEXT.replace(b"/Tx", b"/Btn/Ff 65536") % b"" + _SHOWN, {b"/V": b"(9)"}),
+        (TEXT.replace(b"/Tx", b"/Btn/Ff 65536") % b"" + _SHOWN, {}),
+        (TEXT.replace(b"/Tx", b"/Btn/Ff 65536") % b"" + _SHOWN, {b"/AS": b"/Off"}),
+        (TEXT.replace(b"/Tx", b"/Btn/Ff 65536") % b"" + _SHOWN, {b"/V": b"/Off"}),
+        (TEXT.replace(b"/Tx", b"/Btn/Ff 65536") % b"" + _SHOWN, {b"/V": b"(9)"}),
     ],
 )
 def test_same_value_keeps_its_look(
@@ -277,7 +254,7 @@ def test_same_value_keeps_its_look(
 @pytest.mark.parametrize("entries", [{b"/I": b"[1]"}, {b"/TI": b"1"}])
 def test_choice_marks_its_value(entries: Mapping[bytes, bytes | None]) -> None:
     """Another marked option is another value to some readers."""
-    field = _TEXT.replace(b"/Tx", b"/Ch") % b"/Opt[(100)(900)]/V(100)/I[0]" + _SHOWN
+    field = TEXT.replace(b"/Tx", b"/Ch") % b"/Opt[(100)(900)]/V(100)/I[0]" + _SHOWN
     assert filled_in(field, entries)[0] is Answer.NO
     changed = {b"/V": b"(900)", b"/I": b"[0]"}
     assert filled_in(field, changed, _OTHER_LOOK)[0] is Answer.UNCHECKED
@@ -291,6 +268,13 @@ def test_choice_marks_its_value(entries: Mapping[bytes, bytes | None]) -> None:
         (b"/V(Ana)" + _SHOWN[:-2], {b"/V": b"()"}, b"/Tx BMC EMC", Answer.YES),
         (b"", {b"/V": b"()"}, b"/Tx BMC q BT () Tj ET Q EMC", Answer.YES),
         (b"", {b"/V": b"()"}, b"0 0 9 9 re f", Answer.UNCHECKED),
+        (b"", {}, b"0 0 9 9 re 0f", Answer.UNCHECKED),
+        (b"", {}, b"0 0 9 9 re 1.f", Answer.UNCHECKED),
+        (b"", {}, b"0 0 9 9 re\x00f\x00", Answer.UNCHECKED),
+        (b"", {}, b"0 0 9 9 re f\x80", Answer.UNCHECKED),
+        # A font may draw anything for a space.
+        (b"/V(x)", {b"/V": b"()"}, b"BT /F1 9 Tf ( ) Tj ET", Answer.UNCHECKED),
+        (b"/V(x)", {b"/V": b"()"}, b"/Tx BMC q BT /F1 9 Tf <> Tj ET Q EMC", Answer.YES),
         (b"/V()", {b"/V": b"(Ana)"}, line(b"Ana", 2, 4), Answer.YES),
         (b"/V(x)/Ff 8192", {b"/V": b"(yz)"}, line(b"**", 2, 4), Answer.YES),
         (b"/V(x)", {b"/V": b"()"}, b"0 0 9 9 re f", Answer.UNCHECKED),
@@ -311,12 +295,12 @@ def test_field_may_be_cleared_and_filled(
     wanted: Answer,
 ) -> None:
     """An empty field may get an empty drawing, and nothing else."""
-    found = filled_in(_TEXT % signed + b">>", entries, drawn)
+    found = filled_in(TEXT % signed + b">>", entries, drawn)
     assert found[0] is wanted, found
 
 
 _STATES: Final = b"/AP<</N<</Yes 27 0 R/Off 28 0 R>>>>>>"
-_BOX_FIELD: Final = _TEXT.replace(b"/Tx", b"/Btn") % b"%s" + _STATES
+_BOX_FIELD: Final = TEXT.replace(b"/Tx", b"/Btn") % b"%s" + _STATES
 
 
 @pytest.mark.parametrize(
@@ -339,6 +323,43 @@ def test_box_shows_exactly_its_value(
     assert filled_in(_BOX_FIELD % signed, entries)[0] is wanted
 
 
+@pytest.mark.parametrize("value", [b"", b"/V/Off"])
+@pytest.mark.parametrize("looks", [b"", b"/AP<<>>"])
+def test_box_without_drawings_shows_its_value(value: bytes, looks: bytes) -> None:
+    """Its state alone may not change."""
+    field = TEXT.replace(b"/Tx", b"/Btn") % (value + looks) + b">>"
+    assert filled_in(field, {b"/AS": b"/Yes"})[0] is Answer.NO
+
+
+_BELOW: Final = b"<<%s/Parent 40 0 R%%s/Rect[20 60 140 80]/AP<</N 26 0 R>>>>" % WIDGET
+_ABOVE: Final = b"<</T(p)/FT/Tx/V(100)/Kids[%d 0 R]>>"
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({40: _ABOVE % 21, 21: _BELOW % b"/T(Monto)"}, Answer.NO),
+        # A widget within a widget shows the same value.
+        (
+            {
+                40: _ABOVE % 41,
+                41: b"<</Parent 40 0 R/Kids[21 0 R]>>",
+                21: _BELOW.replace(b"40", b"41") % b"",
+            },
+            Answer.UNCHECKED,
+        ),
+    ],
+)
+def test_value_of_a_field_above_is_looked_at(
+    fields: Mapping[int, bytes], wanted: Answer
+) -> None:
+    """It is the value of the fields below, which still show the one before."""
+    form = b"<</Fields[40 0 R 22 0 R 24 0 R]/DA(/F1 9 Tf)>>"
+    file = SignedFile(makers().signed(contract({20: form, **fields})))
+    changed = file.append({40: file.changed(40, {b"/V": b"(900)"})})
+    assert verify(changed, [makers().root]).verdict is wanted
+
+
 @pytest.mark.parametrize(
     ("shown", "wanted"),
     [
@@ -353,7 +374,7 @@ def test_radio_buttons_show_exactly_their_value(
 ) -> None:
     """Each button is looked at, those that were not changed among them."""
     button = b"<<%s/Parent 40 0 R/AS%%s/Rect[%%d 20 %%d 40]/AP<</N<</%%s 27 0 R/Off"
-    button = button % _WIDGET + b" 28 0 R>>>>>>"
+    button = button % WIDGET + b" 28 0 R>>>>>>"
     pdf = contract(
         {
             20: b"<</Fields[21 0 R 22 0 R 24 0 R 40 0 R]>>",
@@ -398,7 +419,7 @@ def test_text_of_a_field_whose_widget_has_its_type_is_compared() -> None:
                 {
                     21: b"<</T(Nombre)/V(100)/Kids[23 0 R]>>",
                     23: b"<<%s/FT/Tx/Parent 21 0 R/Rect[20 60 140 80]%s"
-                    % (_WIDGET, _SHOWN),
+                    % (WIDGET, _SHOWN),
                 }
             )
         )
@@ -419,7 +440,7 @@ def test_text_of_a_field_whose_widget_has_its_type_is_compared() -> None:
     [
         (b"1 g 81 5 21 25 re f", True),
         (b"1 g 0 0 190 40 re f 0 g " + line(b"Precio: 900", 10, 10), True),
-        (b"0 g 100 25 9 9 re f", False),
+        (b"1 w 1 1 188 38 re S", False),
     ],
 )
 @pytest.mark.parametrize("pages", [0, 80])
@@ -435,7 +456,7 @@ def test_filled_field_leaves_signed_text_alone(
     extra |= {
         2: tree % (kids, pages + 2) + b"/Resources<</Font<</F1 7 0 R>>>>>>",
         6: stream(dense),
-        21: b"<<%s/FT/Tx/T(Nombre)/Rect[10 290 200 330]>>" % _WIDGET,
+        21: b"<<%s/FT/Tx/T(Nombre)/Rect[10 290 200 330]>>" % WIDGET,
     }
     file = SignedFile(makers().signed(contract(extra)))
     look = file.free
@@ -463,8 +484,8 @@ def test_filled_field_hides_no_other_value(*, opaque: bool) -> None:
             20: b"<</Fields[21 0 R 22 0 R 23 0 R 24 0 R]>>",
             3: b"<</Type/Page/Parent 2 0 R/Resources<</Font<</F1 7 0 R>>>>"
             b"/Annots[23 0 R 21 0 R 22 0 R 24 0 R]>>",
-            21: b"<<%s/FT/Tx/T(Nombre)/Rect[20 60 240 80]>>" % _WIDGET,
-            23: below % (_WIDGET, _SHOWN),
+            21: b"<<%s/FT/Tx/T(Nombre)/Rect[20 60 240 80]>>" % WIDGET,
+            23: below % (WIDGET, _SHOWN),
         }
     )
     file = SignedFile(makers().signed(pdf))

@@ -25,20 +25,33 @@ from worker.sandbox.inspect.pdf_objects import (
     raw_items,
     resolve,
 )
+from worker.sandbox.verify.plain_looks import plain_content
 
 _DEEPEST: Final = 32
 """Fields within each other."""
 _PUSH: Final = 1 << 16
 _OFF: Final = "/Off"
-_BLANK_TEXT: Final = re.compile(rb"(?:\(\s*\)|<\s*>)\s*Tj(?![^\s/()<>\[\]{}%])")
-_STRING: Final = re.compile(rb"\(|(?<!<)<(?!<)|%")
-_OPERATOR: Final = re.compile(rb"[^\s/()<>\[\]{}%]+")
-_PAINTING: Final = frozenset(
-    b"f F f* B B* b b* S s sh Do BI Tj TJ ' \"".split()
-)  # fmt: skip
-"""Operators that draw. Source: ISO 32000-2, Annex A."""
+_SPACE: Final = rb"[\0\t\n\f\r ]"
+_BLANK_CONTENT: Final = re.compile(
+    rb"(?:"
+    + _SPACE
+    + rb"++|(?:[+-]?(?:\d++\.?\d*+|\.\d++)|/[A-Za-z0-9_.+-]++|"
+    # Source: ISO 32000-2, Annex A; without what paints, and without inline images.
+    + rb"BDC|BMC|EMC|DP|MP|BX|EX|q|Q|cm|w|J|j|M|d|i|ri|gs|"
+    + rb"m|l|c|v|y|h|re|n|W\*?|CS|cs|SCN?|scn?|G|g|RG|rg|K|k|"
+    + rb"BT|ET|Tc|Td|TD|Tf|TL|Tm|Tr|Ts|Tw|Tz|T\*|Tj)(?="
+    + _SPACE
+    + rb"|[()<>/]|\Z)"
+    # A font may draw anything for a space, so that an empty text alone paints nothing.
+    + rb"|\(\)|<"
+    + _SPACE
+    + rb"*+>|<<"
+    + _SPACE
+    + rb"*+>>)*+"
+)
+"""Content that no program takes for more than it is, and that paints nothing."""
 _READ_BYTES: Final = 4096
-"""Longest stream, encoded, that is read to see whether it draws nothing."""
+"""Longest stream that is read to see whether it draws nothing."""
 
 
 class FieldKind(Enum):
@@ -146,7 +159,10 @@ def shows_value(field: object) -> bool:
 
 
 def is_blank(drawing: object) -> bool:
-    """Return whether a drawing has no operator that paints anything.
+    """Return whether a drawing is known to paint nothing.
+
+    Programs differ in where an operator ends: some read `0f` as a number and `f`. So
+    the content has to be of known parts, each apart from the next.
 
     Args:
         drawing: a form XObject; None draws nothing.
@@ -155,13 +171,8 @@ def is_blank(drawing: object) -> bool:
         return True
     if not isinstance(drawing, StreamObject):
         return False
-    if len(drawing.encoded_data) > _READ_BYTES:
-        return False
-    # An empty text in the last place of a string would end the string.
-    content = _BLANK_TEXT.sub(b" ", drawing.data)
-    if _STRING.search(content):
-        return False
-    return _PAINTING.isdisjoint(_OPERATOR.findall(content))
+    content = plain_content(drawing, _READ_BYTES)
+    return content is not None and _BLANK_CONTENT.fullmatch(content) is not None
 
 
 def option_texts(field: object, chosen: Sequence[str]) -> list[str]:

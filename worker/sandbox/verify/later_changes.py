@@ -36,6 +36,8 @@ from worker.sandbox.verify.later_revisions import LaterChanges, LaterRevisions
 from worker.sandbox.verify.later_widgets import FieldLook
 from worker.sandbox.verify.page_pictures import PagePictures, PictureComparison
 from worker.sandbox.verify.page_texts import PageTexts
+from worker.sandbox.verify.plain_looks import PlainLook
+from worker.sandbox.verify.seen_letters import TextPlace, obscured
 from worker.sandbox.verify.shown_values import differs, is_concealed
 from worker.sandbox.verify.step_context import title_of
 
@@ -47,6 +49,9 @@ _OTHER_TEXT: Final = (
     "shows another text than the value that was filled in, "
     "which may be the value in a format of the form"
 )
+_NOT_PLAIN: Final = "is drawn with more than a text that can be compared with its value"
+_OBSCURED: Final = "shows letters over each other, or beyond its edge"
+_OTHER_FONT: Final = "is drawn in a font that was added after it"
 _UNPLACED: Final = "is shown in a place on which readers may not agree"
 _END_BYTES: Final = 7  # the marker and one end of line
 _LAST_BYTES: Final = re.compile(rb"%%EOF(?:\r\n|\n|\r)?\Z")
@@ -114,6 +119,8 @@ class RevisionHistory:
         self._compared: dict[int, _Compared] = {}
         self._shown: dict[str, tuple[str, str]] = {}
         """Text that a field shows in place of its value, and a doubt, by its name."""
+        self._font_since: dict[str, int] = {}
+        """Last revision that defined a font of a field, by its name."""
         self.ending = self._ending(ends)
         """The last revision ends the file."""
         self.covered_pages: set[int] = set()
@@ -191,7 +198,7 @@ class RevisionHistory:
             return Followed(_changed(later.reason, different))
         if different and (compared.is_masked or later.answer is Answer.YES):
             return Followed(_different(different))
-        filled, doubt = self._filled(later)
+        filled, doubt = self._filled(later, signature.signed_revision)
         check = self._remaining(later, compared.pictures)
         if check.answer is Answer.YES:
             check = _covered(compared.covered) or doubt or check
@@ -268,7 +275,7 @@ class RevisionHistory:
         return self._compared[end]
 
     def _filled(
-        self, later: LaterChanges
+        self, later: LaterChanges, revision: int
     ) -> tuple[tuple[FilledField, ...], Check | None]:
         """The filled fields with the texts that they show, and a doubt; None: none."""
         names = {each.name for each in later.filled}
@@ -278,6 +285,8 @@ class RevisionHistory:
         for each in later.filled:
             shown, reason = self._shown.get(each.name, ("", ""))
             reason = reason or later.doubts.get(each.name, "")
+            if self._font_since.get(each.name, revision) > revision:
+                reason = reason or _OTHER_FONT
             if reason and doubt is None:
                 words = f'the field "{title_of(each.name)}" {reason}'
                 doubt = unchecked(CheckCode.LOOKS_DIFFERENT, words)
@@ -290,21 +299,32 @@ class RevisionHistory:
             return
         self._shown.update(dict.fromkeys(names, ("", "")))
         looks = self._pictures.widgets.filled(names)
-        on_page: dict[int, list[tuple[FieldLook, Rect]]] = {}
+        on_page: dict[int, list[_Place]] = {}
         for look in looks:
+            self._font_since[look.title] = look.font_since
             if look.expected and not look.is_placed:
                 self._shown[look.title] = "", _UNPLACED
-            for page, rect in look.places if look.expected else ():
-                on_page.setdefault(page, []).append((look, rect))
-        for page, places in on_page.items():
-            texts = self._texts.looks(page, [rect for _, rect in places])
-            if texts is None:
+            places = zip(look.places, look.drawings, strict=True)
+            for (page, rect), drawing in places if look.expected else ():
+                on_page.setdefault(page, []).append((look, rect, drawing))
+        for page, on_it in on_page.items():
+            rects = [rect for _, rect, _ in on_it]
+            texts, letters = self._texts.looks(page, rects), self._texts.letters(page)
+            if texts is None or letters is None:
                 unread = f"shows a text on page {page} that could not be read"
-                self._shown.update({each.title: ("", unread) for each, _ in places})
+                self._shown.update({each.title: ("", unread) for each, *_ in on_it})
                 continue
-            for (look, _), text in zip(places, texts, strict=True):
+            unseen = obscured(
+                letters.looks,
+                [_text_place(rect, plain) for _, rect, plain in on_it],
+            )
+            for (look, _, plain), text, is_obscured in zip(
+                on_it, texts, unseen, strict=True
+            ):
                 if not self._shown[look.title][1]:
-                    self._shown[look.title] = _told(look, text)
+                    self._shown[look.title] = _told(
+                        look, text, plain, is_obscured=is_obscured
+                    )
 
     def _remaining(self, later: LaterChanges, pictures: PictureComparison) -> Check:
         """The answer where nothing speaks against the signature."""
@@ -319,6 +339,10 @@ class RevisionHistory:
         return YES
 
 
+_Place = tuple[FieldLook, Rect, PlainLook | None]
+"""A field, the rectangle of one of its widgets, and its drawing."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Compared:
     """What the pages of a signed revision show now."""
@@ -329,15 +353,24 @@ class _Compared:
     """False if the places of fields are unknown, and any difference may be a value."""
 
 
-def _told(look: FieldLook, text: str) -> tuple[str, str]:
+def _text_place(rect: Rect, plain: PlainLook | None) -> TextPlace:
+    if plain is None:
+        return TextPlace(rect, rect)
+    return TextPlace(rect, plain.shown(rect), plain.turn)
+
+
+def _told(
+    look: FieldLook, text: str, plain: PlainLook | None, *, is_obscured: bool
+) -> tuple[str, str]:
     """Return the text that a field shows if it is not its value, and a doubt."""
-    if look.is_secret and is_concealed(text):
-        return "", ""
-    if not all(differs(each, text) for each in look.expected):
-        return "", ""
-    if not text.strip():
-        return "", "does not show the value that was filled in"
-    return text, _OTHER_TEXT
+    is_told = look.is_secret and is_concealed(text)
+    if not is_told and all(differs(each, text) for each in look.expected):
+        if not text.strip():
+            return "", "does not show the value that was filled in"
+        return text, _OTHER_TEXT
+    if plain is None and any(look.expected):
+        return "", _NOT_PLAIN
+    return "", _OBSCURED if is_obscured else ""
 
 
 def _covered(pages: CoveredPages) -> Check | None:

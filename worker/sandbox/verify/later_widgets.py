@@ -32,9 +32,12 @@ from worker.sandbox.verify.field_values import (
     values_of,
 )
 from worker.sandbox.verify.form_tree import full_name, partial_name
-from worker.sandbox.verify.object_history import ObjectHistory
+from worker.sandbox.verify.object_history import NEVER, ObjectHistory
+from worker.sandbox.verify.plain_looks import PlainLook, plain_look
 
 _NODES: Final = 500_000
+_HIDDEN: Final = 2
+"""Annotation flag. Source: ISO 32000-2, table 167."""
 _PASSWORD: Final = 1 << 13
 """Field flag. Source: ISO 32000-2, table 231."""
 
@@ -67,6 +70,8 @@ class _Widget:
     """Revision that defined it."""
     placed: int
     """Revision since which it is in this place."""
+    raw: IndirectObject
+    """Reference to it."""
 
     def is_masked(self, revision: int, *, is_new: bool) -> bool:
         """Return whether changes in its place are its own.
@@ -112,6 +117,11 @@ class FieldLook:
     """1-based page and rectangle of each widget."""
     is_placed: bool
     """False if readers may not agree on the place of a widget."""
+    drawings: tuple[PlainLook | None, ...] = ()
+    """Of each widget; None if it may show more than its text."""
+    font_since: int = NEVER
+    """Last revision that defined a font which it is drawn with and not every reader
+    has."""
 
 
 @dataclass(slots=True)
@@ -237,13 +247,32 @@ class LaterWidgets:
         for each in self._fields:
             if each.title not in names or each.is_signature:
                 continue
-            places = tuple((widget.page, widget.rect) for widget in each.widgets)
+            widgets = [one for one in each.widgets if not _is_hidden(one.raw)]
+            places = tuple((widget.page, widget.rect) for widget in widgets)
             secret = int(number(inherited(each.node, "/Ff")) or 0) & _PASSWORD
             texts = _expected(each.node)
+            drawings = tuple(map(self._drawing, widgets)) if texts else ()
+            fonts = (font for plain in drawings if plain for font in plain.fonts)
             found.append(
-                FieldLook(each.title, texts, bool(secret), places, each.is_placed)
+                FieldLook(
+                    each.title,
+                    texts,
+                    bool(secret),
+                    places,
+                    each.is_placed,
+                    drawings,
+                    max(map(self._history.newest, fonts), default=NEVER),
+                )
             )
         return found
+
+    @staticmethod
+    def _drawing(widget: _Widget) -> PlainLook | None:
+        """Read the drawing of a text; None if it may show more than its text."""
+        try:
+            return plain_look(entry(dictionary(resolve(widget.raw), "/AP"), "/N"))
+        except Exception:  # noqa: BLE001 (hostile objects raise anything)
+            return None
 
     def _read_fields(self) -> list[_Field]:
         """Read the terminal fields that have widgets.
@@ -287,7 +316,7 @@ class LaterWidgets:
             for revision, node in self._versions(raw.idnum):
                 if (has := _direct_rect(node)) != had:
                     had, placed = has, revision
-        return _Widget(page, rect, first, placed)
+        return _Widget(page, rect, first, placed, raw)
 
     def _places(self) -> dict[int, int]:
         """Return the page of each annotation; 0 for one that is shown repeatedly.
@@ -382,6 +411,11 @@ def _expected(field: object) -> tuple[str, ...]:
     if kind is FieldKind.CHOICE:
         return "".join(option_texts(field, values)), "".join(values)
     return ()
+
+
+def _is_hidden(raw: IndirectObject) -> bool:
+    """Return whether an annotation is shown nowhere; a later step may not show it."""
+    return bool(int(number(entry(resolve(raw), "/F")) or 0) & _HIDDEN)
 
 
 def _has_no_area(raw: object) -> bool:

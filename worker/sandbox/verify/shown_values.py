@@ -12,6 +12,7 @@ _SECRET: Final = frozenset("*\N{BULLET}\N{BLACK CIRCLE}\N{MIDDLE DOT}")
 """Signs that stand for the characters of a password."""
 # PDFium returns U+0002 for a hyphen at the end of a line, and fonts draw a soft hyphen
 # as a hyphen.
+_JOINS: Final = frozenset("\u200b\u200c\u200d")
 _HYPHENS: Final = dict.fromkeys((0x02, 0xAD, 0x2010, 0x2011), "-")
 
 
@@ -25,7 +26,7 @@ def differs(value: str, shown: str) -> bool:
         value: of the field, as text.
         shown: text in its place.
     """
-    return _plain(value) != _plain(shown)
+    return plain_text(value) != plain_text(shown)
 
 
 def is_concealed(shown: str) -> bool:
@@ -34,14 +35,18 @@ def is_concealed(shown: str) -> bool:
     Args:
         shown: text in the field's place.
     """
-    return _SECRET.issuperset(_plain(shown))
+    return _SECRET.issuperset(plain_text(shown))
 
 
-def _plain(text: str) -> str:
-    """Write a text without white space, and its letters in their usual form."""
+def plain_text(text: str) -> str:
+    """Write a text without white space, and its letters in their usual form.
+
+    Signs that have no form of their own count, but for those that join or part letters:
+    some turn the order of what follows.
+    """
     composed = unicodedata.normalize("NFC", text).translate(_HYPHENS)
     return "".join(
-        _letter(each) for each in composed if not each.isspace() and each.isprintable()
+        _letter(each) for each in composed if not each.isspace() and each not in _JOINS
     )
 
 

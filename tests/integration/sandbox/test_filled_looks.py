@@ -1,0 +1,222 @@
+"""Drawings of filled fields show the value, or are not believed."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+
+from appliance.domain.verification import Answer
+from tests.support.documents.contract_pdf import stream
+from tests.support.documents.filled_fields import TEXT, filled_in, filled_number
+
+_EMPTY: Final = TEXT % b"" + b">>"
+_USUAL: Final[Mapping[str, bytes]] = {
+    "bare": b"BT /F1 12 Tf 0 g 2 4 Td (1000) Tj ET",
+    "marked, clipped": b"/Tx BMC q 1 1 118 18 re W n BT /F1 12 Tf 2 4 Td (1000) Tj ET Q"
+    b" EMC",
+    "background and border": b".9 g 0 0 120 20 re f 0 G 1 w .5 .5 119 19 re s q 2 2 116"
+    b" 16 re W n BT /F1 12 Tf 0 0 .5 rg 1 0 0 1 4 5 Tm (1000) Tj ET Q",
+    "line below": b"0 G 1 w 0 1 m 120 1 l S BT /F1 12 Tf 2 4 Td (1000) Tj ET",
+    "dark background": b"0 g 0 0 120 20 re f 1 g BT /F1 12 Tf 2 4 Td (1000) Tj ET",
+    "one by one": b"BT /F1 9 Tf 4 4 Td (1) Tj 20 0 Td (0) Tj 20 0 Td (0) Tj 20 0 Td (0)"
+    b" Tj ET",
+    "two lines": b"BT /F1 8 Tf 9 TL 2 11 Td (10) Tj T* (00) Tj ET",
+    "kerned": b"BT /F1 12 Tf 2 4 Td [(1) 40 (00) -30 (0)] TJ ET",
+    "scaled": b"BT /F1 1 Tf 12 0 0 12 2 4 Tm (1000) Tj ET",
+    "moved": b"q q 1 0 0 1 2 3 cm BT /F1 12 Tf 0 1 Td (1000) Tj ET Q Q",
+    "clip of lines": b"q 1 1 m 1 19 l 119 19 l 119 1 l h W n BT /F1 12 Tf 2 4 Td (1000)"
+    b" Tj ET Q",
+    "word by word": b"BT 0 Tr 100 Tz /F1 12 Tf 2 4 Td (10 ) Tj 17 0 Td (0) Tj 9 0 "
+    b"Td (0)"
+    b" Tj ET",
+    "letter by letter": b"BT /F1 12 Tf 2 4 Td (1) Tj (0) Tj (0) Tj (0) Tj ET",
+    "bevel": b".9 g 0 0 120 20 re f 1 g 1 1 m 1 19 l 119 19 l 118 18 l 2 18 l 2 2 l "
+    b"f .6 g "
+    b"119 19 m 119 1 l 1 1 l 2 2 l 118 2 l 118 18 l f 0 G .5 .5 119 19 re s BT /F1 12"
+    b" Tf 0 g 4 5 Td (1000) Tj ET",
+    "octal and hexadecimal": b"BT /F1 12 Tf 2 4 Td <31> Tj ET",
+}
+_ODD: Final[Mapping[str, bytes]] = {
+    "unpainted letters": b"BT /F1 12 Tf 2 4 Td (1) Tj 3 Tr 9 0 Td (000) Tj ET",
+    "white letters": b"1 g BT /F1 12 Tf 2 4 Td (1000) Tj ET",
+    "letters of the background": b".5 g 0 0 120 20 re f "
+    b"BT /F1 12 Tf 2 4 Td (1000) Tj ET",
+    "clipped letters": b"0 0 20 20 re W n BT /F1 12 Tf 2 4 Td (1000) Tj ET",
+    "letters beyond the box": b"BT /F1 12 Tf 2 30 Td (1000) Tj ET",
+    "tiny letters": b"BT /F1 1 Tf 2 4 Td (1000) Tj ET",
+    "in a layer": b"/OC /oc1 BDC BT /F1 12 Tf 2 4 Td (1000) Tj ET EMC",
+    "glued operator": b"BT /F1 12 Tf 2 4 Td (1000) Tj 0 3Tr ET",
+    "glued box": b"BT /F1 12 Tf 2 4 Td (1000) Tj ET 0 0 60 20 re 0f",
+    "drawn digit": b"2 4 1 10 re f BT /F1 12 Tf 6 4 Td (1000) Tj ET",
+    "drawn line": b"2 2 m 2 12 l S BT /F1 12 Tf 6 4 Td (1000) Tj ET",
+    "box over the letters": b"BT /F1 12 Tf 2 4 Td (1000) Tj ET 1 g 0 0 120 20 re f",
+    "backwards by spacing": b"BT /F1 12 Tf 60 4 Td -13.3 Tc (1000) Tj ET",
+    "backwards by kerning": b"BT /F1 12 Tf 60 4 Td "
+    b"[(1) 1112 (0) 1112 (0) 1112 (0)] TJ ET",
+    "mirrored": b"BT /F1 12 Tf -1 0 0 1 60 4 Tm (1000) Tj ET",
+    "upside down": b"BT /F1 12 Tf -1 0 0 -1 60 14 Tm (1000) Tj ET",
+    "turned by the content": b"q -1 0 0 -1 60 18 cm BT /F1 12 Tf 2 4 Td (1000) Tj ET Q",
+    "written twice": b"BT /F1 12 Tf 2 4 Td (1000) Tj ET "
+    b"BT /F1 12 Tf 5 4 Td (1000) Tj ET",
+    "second on the left": b"BT /F1 12 Tf 40 4 Td (10) Tj -30 0 Td (00) Tj ET",
+    "written over": b"BT /F1 12 Tf 2 4 Td (1   00) Tj 10 0 Td (0) Tj ET",
+    "written twice on a line": b"BT /F1 12 Tf 2 4 Td (10) Tj 6 0 Td (10) Tj ET",
+    "bevel that is a digit": b"0 2 m 2 2 l 2 14 l 0 14 l f BT /F1 12 Tf 4 4 Td "
+    b"(1000) Tj"
+    b" ET",
+    "lines over the letters": b"BT /F1 12 Tf 2 4 Td (1000) Tj ET 0 G 4 w 0 5 m 120 "
+    b"5 l S",
+    "broad line": b"1 G 20 w 0 1 m 120 1 l S BT /F1 12 Tf 2 4 Td (1000) Tj ET",
+    "picture": b"BT /F1 12 Tf 2 4 Td (1000) Tj ET /Fm1 Do",
+    "inline picture": b"BT /F1 12 Tf 2 4 Td (1000) Tj ET BI /W 1 /H 1 ID x EI",
+    "unended text": b"BT /F1 12 Tf 2 4 Td (1000) Tj",
+    "more ends than beginnings": b"Q BT /F1 12 Tf 2 4 Td (1000) Tj ET",
+    "raised letters": b"BT /F1 12 Tf 2 4 Td (1) Tj 9 Ts (000) Tj ET",
+    "pattern": b"/Pattern cs /P1 scn BT /F1 12 Tf 2 4 Td (1000) Tj ET",
+    "graphics state": b"/GS1 gs BT /F1 12 Tf 2 4 Td (1000) Tj ET",
+}
+
+
+@pytest.mark.parametrize("name", _USUAL)
+def test_usual_drawing_shows_the_value(name: str) -> None:
+    """Writers draw a background, a border, and the text line by line."""
+    value = b"(1)" if "<31>" in _USUAL[name].decode() else b"(1000)"
+    found = filled_in(_EMPTY, {b"/V": value}, _USUAL[name])
+    assert found == (Answer.YES, "")
+
+
+@pytest.mark.parametrize("name", _ODD)
+def test_odd_drawing_is_not_believed(name: str) -> None:
+    """Readers may show something else than the text that is read from it."""
+    found = filled_in(_EMPTY, {b"/V": b"(1000)"}, _ODD[name])
+    assert found[0] is Answer.UNCHECKED, found
+
+
+@pytest.mark.parametrize(
+    ("font", "wanted"),
+    [
+        (b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>", Answer.YES),
+        (b"<</Type/Font/Subtype/Type1/BaseFont/ZapfDingbats>>", Answer.UNCHECKED),
+        (
+            b"<</Type/Font/Subtype/Type1/BaseFont/Courier/ToUnicode 5 0 R>>",
+            Answer.UNCHECKED,
+        ),
+        (
+            b"<</Type/Font/Subtype/Type3/FontBBox[0 0 9 9]/FontMatrix[.1 0 0 .1 0 0]>>",
+            Answer.UNCHECKED,
+        ),
+    ],
+)
+def test_font_is_signed_or_every_readers(font: bytes, wanted: Answer) -> None:
+    """A font that comes with a drawing may draw anything for a letter."""
+    found = filled_in(
+        _EMPTY,
+        {b"/V": b"(1)"},
+        b"BT /Z 12 Tf 2 4 Td (1) Tj ET",
+        more={1: font},
+        resources=b"<</Font<</Z %d 0 R>>>>",
+    )
+    assert found[0] is wanted, found
+
+
+@pytest.mark.parametrize("moment", [b"/R", b"/D"])
+def test_mouse_shows_the_value(moment: bytes) -> None:
+    """Drawings for the mouse are compared with nothing."""
+    entries = {b"/V": b"(1)", b"/AP": b"<</N 26 0 R%s 26 0 R>>" % moment}
+    signed = TEXT % b"/V(Ana)/AP<</N 26 0 R>>" + b">>"
+    assert filled_in(signed, entries)[0] in {Answer.UNCHECKED, Answer.NO}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "value", "wanted"),
+    [
+        (b"", b"4", b"", Answer.NO),
+        (b"/F 32", b"36", b"", Answer.NO),
+        (b"/F 32", b"36", b"(1)", Answer.UNCHECKED),
+        (b"", b"4", b"(1)", Answer.YES),
+        (b"/F 4", b"6", b"(1)", Answer.NO),
+        (b"/F 2", b"2", b"(1)", Answer.YES),
+    ],
+)
+def test_paper_and_screen_show_what_they_showed(
+    before: bytes, after: bytes, value: bytes, wanted: Answer
+) -> None:
+    """An empty field may have a background, which readers draw by themselves."""
+    signed = (TEXT % b"/MK<</BG[1 1 0]>>" + b">>").replace(b"/F 4", before)
+    entries = {b"/F": after, **({b"/V": value} if value else {})}
+    drawn = b"BT /F1 12 Tf 2 4 Td (1) Tj ET" if value else None
+    assert filled_in(signed, entries, drawn)[0] is wanted
+
+
+@pytest.mark.parametrize(
+    ("value", "drawn", "wanted"),
+    [
+        (b"<FEFF202E003000300031>", b"(001)", Answer.UNCHECKED),
+        (b"<FEFFE000003100300030>", b"(100)", Answer.UNCHECKED),
+        (b"[(100)(900)]", b"(100)", Answer.UNCHECKED),
+        (b"[(100)]", b"(100)", Answer.YES),
+    ],
+)
+def test_every_sign_of_the_value_counts(
+    value: bytes, drawn: bytes, wanted: Answer
+) -> None:
+    """Some signs turn the order of those that follow; of two texts one is shown."""
+    found = filled_in(_EMPTY, {b"/V": value}, b"BT /F1 12 Tf 2 4 Td %s Tj ET" % drawn)
+    assert found[0] is wanted, found
+
+
+@pytest.mark.parametrize("value", [b"[()(x)]", b"<FEFF200B>", b"<FEFF0001>"])
+def test_value_without_signs_is_empty(value: bytes) -> None:
+    """Its drawing is as blank as that of an empty field."""
+    found = filled_in(_EMPTY, {b"/V": value}, b"0 0 120 20 re f")
+    assert found[0] is Answer.UNCHECKED, found
+
+
+@pytest.mark.parametrize(
+    ("entries", "wanted"),
+    [
+        ({}, Answer.YES),
+        ({b"/DA": b"(/Helv 12 Tf 1 g)"}, Answer.UNCHECKED),
+        ({b"/DA": b"(/Helv .5 Tf 0 g)"}, Answer.UNCHECKED),
+        ({b"/MK": b"<</BG[0]>>"}, Answer.UNCHECKED),
+    ],
+)
+def test_readers_draw_a_value_as_it_was_signed(
+    entries: Mapping[bytes, bytes], wanted: Answer
+) -> None:
+    """A field without an appearance is drawn by its entries."""
+    found = filled_in(_EMPTY, {b"/V": b"(1000)", **entries})
+    assert found[0] is wanted, found
+
+
+_RICH: Final = b"<body><p>%s</p></body>"
+
+
+@pytest.mark.parametrize(
+    ("rich", "wanted"),
+    [
+        (None, Answer.UNCHECKED),
+        (b"(%s)" % (_RICH % b"1"), Answer.YES),
+        (b"(%s)" % (_RICH % b"9"), Answer.NO),
+        (b'(<p>1</p><p style="display:none">0</p>)', Answer.NO),
+    ],
+)
+def test_rich_text_follows_the_value(rich: bytes | None, wanted: Answer) -> None:
+    """Some readers show rich text in place of the value."""
+    signed = TEXT % b"/V(9)/AP<</N 26 0 R>>/RV(<p>9</p>)" + b">>"
+    entries = {b"/V": b"(1)"} | ({} if rich is None else {b"/RV": rich})
+    found = filled_in(signed, entries, b"BT /F1 12 Tf 2 4 Td (1) Tj ET")
+    assert found[0] is wanted, found
+
+
+def test_rich_text_may_be_a_stream() -> None:
+    """ISO 32000-2, table 228."""
+    signed = TEXT % b"/V(9)/AP<</N 26 0 R>>/RV(<p>9</p>)" + b">>"
+    number = filled_number(signed) + 1
+    found = filled_in(
+        signed,
+        {b"/V": b"(1)", b"/RV": b"%d 0 R" % number},
+        b"BT /F1 12 Tf 2 4 Td (1) Tj ET",
+        more={1: stream(_RICH % b"1")},
+    )
+    assert found[0] is Answer.YES, found
