@@ -6,7 +6,7 @@ A rule raises `Objection` with a reason for people, and yields pyHanko's approva
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import unescape
 from typing import Final
@@ -55,16 +55,19 @@ from worker.sandbox.verify.form_defaults import drawn_otherwise
 from worker.sandbox.verify.form_shapes import (
     FIELD_SHAPES,
     FLAG_SHAPES,
+    GROUP_SHAPES,
     MARK_SHAPES,
     SIGNING_SHAPES,
     VALUE_SHAPES,
     WIDGET_SHAPES,
+    Shape,
     changed_entries,
     demand_shapes,
 )
 from worker.sandbox.verify.form_tree import FormField, FormTree
 from worker.sandbox.verify.page_entries import copied_entries, demand_same_entries
 from worker.sandbox.verify.revisions import Use, same
+from worker.sandbox.verify.shown_values import plain_text
 from worker.sandbox.verify.step_context import (
     Objection,
     StepContext,
@@ -73,17 +76,23 @@ from worker.sandbox.verify.step_context import (
     title_of,
 )
 
-_LOOKS: Final = ("/N", "/R", "/D")
+_MOMENTS: Final = ("/R", "/D")
+_LOOKS: Final = ("/N", *_MOMENTS)
 _SILENT: Final = {"/Type", "/Ff", "/F", "/M", "/NM", "/V", "/AP", "/AS"}
 """Entries that show nothing by themselves, or are compared apart."""
 _REDRAWN: Final = "is drawn in another way than it was signed"
 _FLAGGED: Final = "got flags by which readers show its value in another way"
+_DRAWING: Final = frozenset({"/DA", "/MK", "/Q", "/BS", "/DS"})
+"""Entries by which readers draw a field that has no appearance."""
+_NESTED: Final = "has widgets within a widget, whose looks are not compared"
 _HARMLESS_FLAGS: Final = 1 | 2 | 4
 """Field flags ReadOnly, Required and NoExport. Source: ISO 32000-2, table 227."""
 _TEXT_CHARS: Final = 200
 _TAG: Final = re.compile(r"<[^<>]*>")
+_UNSHOWN: Final = re.compile(r"display|visibility|font-size\s*:\s*0", re.IGNORECASE)
 _HIDING: Final = 1 | 2 | 32
 """Annotation flags Invisible, Hidden and NoView. Source: ISO 32000-2, table 167."""
+_NO_VIEW: Final = 32
 _PRINT: Final = 4
 """Annotation flag Print: without it the value is missing on paper alone."""
 _TOGGLES: Final = 256
@@ -228,6 +237,20 @@ def _has_other_look(step: StepContext, before: object, after: object) -> bool:
     return not is_kept or _is_redrawn(after, step.changed)
 
 
+def _has_other_moments(step: StepContext, before: object, after: object) -> bool:
+    """Return whether a widget got drawings for the mouse, which nothing compares.
+
+    Source: ISO 32000-2, 12.5.5 (rollover and down appearances).
+    """
+    old, new = (entry(each, "/AP") for each in (before, after))
+    for kind in _MOMENTS:
+        had, has = raw_entry(old, kind), raw_entry(new, kind)
+        is_new = not same(had, has) or key_of(has) in step.changed
+        if is_new and not is_blank(resolve(has)):
+            return True
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class FormChange:
     """Fields of a form before and after a step."""
@@ -252,6 +275,9 @@ def _form_change(step: StepContext) -> FormChange:
         )
         fields.append((known.title, spec))
     return FormChange(before, after, tuple(fields))
+
+
+_LISTING: Final[Mapping[str, Shape]] = {"/Kids": lambda _: True}
 
 
 class _ChangedFields:
@@ -292,7 +318,14 @@ class _ChangedFields:
         is_signature = spec.field_type == "/Sig"
         is_signed = is_signature and "/V" not in before and "/V" in after
         keys = VALUE_SHAPES
-        if is_signature:
+        is_group = ref_key(ref) in form.after.groups
+        if is_group:
+            # What it has, the fields below have, and locks name these.
+            keys = _LISTING
+            group = form.after.fields[ref_key(ref)]
+            if raw_entry(before, "/Kids") != raw_entry(after, "/Kids"):
+                _demand_group(group, after, form.after)
+        elif is_signature:
             keys = SIGNING_SHAPES if is_signed else FLAG_SHAPES
         changed = changed_entries(title, before, after, keys)
         had, has = (int(number(inherited(n, "/Ff")) or 0) for n in (before, after))
@@ -308,7 +341,7 @@ class _ChangedFields:
         )
         own = ModificationLevel.LTA_UPDATES if is_signature else level
         allowed = [(own, each) for each in by_uses(step, form.before, naming)]
-        if is_signature and not is_signed:
+        if is_group or (is_signature and not is_signed):
             return allowed
         allowed += ((level, each) for each in _looks(step, title, ref))
         if is_signed:
@@ -318,10 +351,13 @@ class _ChangedFields:
             seen = any(map(_has_place, nodes))
             allowed += _signature_value(step, title, after, seen=seen)
         else:
-            if "/V" in changed and "/V" in after:
-                fresh = _fresh_below(step, after.raw_get("/V"))
+            for key in changed & after.keys() & {"/V", "/RV"}:
+                fresh = _fresh_below(step, after.raw_get(key))
                 allowed += ((level, _update(each, title)) for each in fresh)
             self._note(title, spec, changed, allowed)
+            widgets = form.after.fields[ref_key(ref)].widgets
+            if any(entry(step.new(Reference(*each)), "/Kids") for each in widgets):
+                self._notes.doubts[title] = _NESTED
         return allowed
 
     def _note(
@@ -347,22 +383,16 @@ class _ChangedFields:
         if not changed:
             return
         shown = title_of(title)
-        flags = [int(number(entry(each, "/F")) or 0) for each in (before, after)]
-        lost, gained = flags[0] & ~flags[1], flags[1] & ~flags[0]
-        if (lost | gained) & _HIDING or lost & _PRINT or gained & _TOGGLES:
-            raise Objection(f'the field "{shown}" was hidden or shown after it')
         kind = kind_of(after)
         if kind is FieldKind.PUSH:
             raise Objection(f'the button "{shown}" was changed after it')
         is_redrawn = _has_other_look(self._step, before, after)
-        looks_as_before = not is_redrawn and shown_state(before) == shown_state(after)
+        is_in_state = shown_state(before) == shown_state(after)
+        looks_as_before = is_in_state and (not is_redrawn or _stay_empty(before, after))
         old, new = (entry(each, "/V") for each in (before, after))
         is_same = is_same_value(old, new)
-        if (
-            is_same
-            and (looks_as_before or _stay_empty(before, after))
-            and entries <= _SILENT
-        ):
+        _demand_as_visible(shown, before, after, is_same=is_same)
+        if is_same and looks_as_before and entries <= _SILENT:
             return
         if kind is FieldKind.STATES:
             _demand_shown_state(shown, after)
@@ -372,12 +402,55 @@ class _ChangedFields:
             raise Objection(
                 f'the field "{shown}" shows something else with the same value'
             )
-        _demand_same_rich_text(shown, before, after)
-        if is_same or (is_redrawn and _is_untold(kind, new, after)):
+        if entries & {"/RV"}:
+            _demand_rich_text_alike(shown, after)
+        if is_same or (
+            is_redrawn
+            and (
+                _is_untold(kind, new, after)
+                or _has_other_moments(self._step, before, after)
+            )
+        ):
             self._notes.doubts[title] = _REDRAWN
-        if kind is FieldKind.CHOICE and not chooses_value(after):
-            self._notes.doubts[title] = "marks other options than its value as chosen"
+        if doubt := _doubt_of(kind, after, entries):
+            self._notes.doubts[title] = doubt
         self._notes.values.append(FilledField(title, _value(before), _value(after)))
+
+
+def _demand_as_visible(
+    title: str, before: object, after: object, *, is_same: bool
+) -> None:
+    """Demand that a field is seen on screen and paper where it was.
+
+    Raises:
+        Objection: it is not.
+    """
+    old, new = (int(number(entry(each, "/F")) or 0) for each in (before, after))
+    lost, gained = old & ~new, new & ~old
+    # An empty field may have a background, which readers draw by themselves.
+    is_printed = gained & _PRINT and is_same
+    if (lost | gained) & _HIDING or lost & _PRINT or gained & _TOGGLES or is_printed:
+        raise Objection(f'the field "{title}" was hidden or shown after it')
+
+
+def _doubt_of(kind: FieldKind, field: object, changed: Collection[str]) -> str:
+    """Return what leaves open which value a filled field shows; empty: nothing.
+
+    Args:
+        kind: of the field.
+        field: as it is now.
+        changed: keys of its entries that are others than before.
+    """
+    if entry(field, "/AP") is None and _DRAWING.intersection(changed):
+        return "is drawn by each reader, and in another way than before"
+    if "/RV" not in changed and not _has_its_rich_text(field):
+        return "kept the rich text of another value"
+    flags = int(number(entry(field, "/F")) or 0)
+    if flags & _NO_VIEW and flags & _PRINT:
+        return "is shown on paper alone"
+    if kind is FieldKind.CHOICE and not chooses_value(field):
+        return "marks other options than its value as chosen"
+    return ""
 
 
 def _stay_empty(*fields: object) -> bool:
@@ -407,7 +480,10 @@ def _is_untold(kind: FieldKind, value: object, widget: object) -> bool:
     if kind is FieldKind.STATES:
         return True
     is_text = kind in {FieldKind.TEXT, FieldKind.CHOICE}
-    is_empty = is_text and not any(text.strip() for text in values_of(value))
+    texts = values_of(value)
+    if kind is FieldKind.TEXT and len(texts) > 1:
+        return True  # readers show one of them, or all
+    is_empty = is_text and not any(map(plain_text, texts))
     return is_empty and not all(map(is_blank, _drawings(widget)))
 
 
@@ -422,25 +498,29 @@ def _demand_drawn(title: str, before: object, after: object, value: str) -> None
         raise Objection(f'the field "{title_of(title)}" was changed after it')
 
 
-def _demand_same_rich_text(title: str, before: object, after: object) -> None:
-    """Demand that rich text that is new has the text of the value.
-
-    Some readers show it in place of the value.
+def _demand_rich_text_alike(title: str, field: object) -> None:
+    """Demand that rich text is the text of the value, which some readers show it for.
 
     Raises:
-        Objection: it has another text.
+        Objection: it has another text, or some that is not shown.
 
     Source: ISO 32000-2, 12.7.4.4 (/RV).
     """
-    rich = entry(after, "/RV")
-    if rich is None or same(rich, entry(before, "/RV"), spelled=False):
-        return
-    plain = [
-        "".join(text.split())
-        for text in (unescape(_TAG.sub("", _whole(rich))), _whole(entry(after, "/V")))
-    ]
-    if plain[0] != plain[1]:
+    if not _has_its_rich_text(field):
         raise Objection(f'the field "{title}" has another rich text than its value')
+
+
+def _has_its_rich_text(field: object) -> bool:
+    """Return whether the rich text of a field, if it has one, is that of its value."""
+    rich = entry(field, "/RV")
+    if rich is None:
+        return True
+    text = _whole(rich)
+    plain = [
+        "".join(each.split())
+        for each in (unescape(_TAG.sub("", text)), _whole(entry(field, "/V")))
+    ]
+    return plain[0] == plain[1] and not _UNSHOWN.search(text)
 
 
 def _whole(value: object) -> str:
@@ -502,7 +582,10 @@ class _Widgets:
                 if key not in changed and not _is_redrawn(after, changed):
                     continue
                 is_redrawn = _has_other_look(self._step, before, after)
-                if is_redrawn and _is_untold(kind, value, after):
+                if is_redrawn and (
+                    _is_untold(kind, value, after)
+                    or _has_other_moments(self._step, before, after)
+                ):
                     self._notes.doubts[title] = _REDRAWN
                 yield from self._approve(title, key, owner, form)
             if widgets and kind is FieldKind.STATES:
@@ -614,11 +697,36 @@ class _NewFields:
                 continue
             shown = title_of(each.title)
             is_old = _was_in_use(self._step, key)
-            if each.kind != "/Sig" or is_old or each.above is not None:
+            if is_old:
                 raise Objection(f'the field "{shown}" was added after it')
-            yield from self._new(each, form.after, marks)
+            if key in form.after.groups:
+                yield from self._group(each, form.after)
+            elif each.kind == "/Sig":
+                yield from self._new(each, form.after, marks)
+            else:
+                raise Objection(f'the field "{shown}" was added after it')
         if marks:
             yield from _bindings(self._step, marks)
+
+    def _group(self, new: FormField, tree: FormTree) -> Iterator[_Approval]:
+        """Yield the objects of a new field that only names the fields below it.
+
+        Raises:
+            Objection: it has an entry that is more than a name, or a kid that is not a
+                field of its own.
+        """
+        node = self._step.new(Reference(*new.key))
+        _demand_group(new, node, tree)
+        kids = key_of(raw_entry(node, "/Kids"))
+        for each in [new.key, *([] if kids is None else [kids])]:
+            yield (
+                ModificationLevel.LTA_UPDATES,
+                replace(
+                    _update(Reference(*each), new.title),
+                    valid_when_locked=True,
+                    valid_when_certifying=True,
+                ),
+            )
 
     def _new(
         self, new: FormField, tree: FormTree, marks: dict[Key, str]
@@ -706,17 +814,38 @@ def _mark_of(
     if not kids:
         is_mark = "/Subtype" in node
         marks = MARK_SHAPES if is_mark else {}
-        demand_shapes(title, node, {**FIELD_SHAPES, **marks})
+        demand_shapes(title, node, {**_below(new, FIELD_SHAPES), **marks})
         return new.key, node if is_mark else None
     key = key_of(kids[0])
     if key is None or key not in new.widgets or tree.owners[key] != [new.key]:
         raise Objection(f'the mark of the new field "{title}" is no object of its own')
     mark = step.new(Reference(*key))
-    demand_shapes(title, node, FIELD_SHAPES)
+    demand_shapes(title, node, _below(new, FIELD_SHAPES))
     if not _is_widget(mark, new.key, is_mark=True):
         raise Objection(f'the mark of the new field "{title}" is none of its own')
     demand_shapes(title, mark, {**MARK_SHAPES, "/Parent": lambda _: True})
     return key, mark
+
+
+def _demand_group(group: FormField, node: DictionaryObject, tree: FormTree) -> None:
+    """Demand that a field only names the fields below it, each once.
+
+    Raises:
+        Objection: it has an entry that is more than a name, or another kid.
+    """
+    demand_shapes(title_of(group.title), node, _below(group, GROUP_SHAPES))
+    kids = [key_of(raw) for raw in raw_items(entry(node, "/Kids"))]
+    below = [None if key is None else tree.fields.get(key) for key in kids]
+    is_own = all(each is not None and each.above == group.key for each in below)
+    if not is_own or len(set(kids)) < len(kids):
+        raise Objection(f'the field "{title_of(group.title)}" was changed after it')
+
+
+def _below(new: FormField, shapes: Mapping[str, Shape]) -> Mapping[str, Shape]:
+    """Return the entries that a new field may have: /Parent, if one is above it."""
+    if new.above is None:
+        return shapes
+    return {**shapes, "/Parent": lambda raw: key_of(raw) == new.above}
 
 
 def _is_seen(mark: object, title: str) -> bool:
@@ -899,13 +1028,30 @@ class FormRule:
             raise SuspiciousModification("no form")
         for key in ("/Fields", "/DR"):
             yield from self._entry(before, after, "/Root", "/AcroForm", key)
-        if "/DR" in after:
-            for ref in _fresh_below(self._step, after.raw_get("/DR")):
-                yield ModificationLevel.FORM_FILLING, FormUpdate(ref)
+        yield from self._defaults(before, after)
         form = _form_change(self._step)
         _demand_unique_names(form, self._step.changed)
         for rule in self._rules:
             yield from rule.apply(form)
+
+    def _defaults(
+        self, before: DictionaryObject, after: DictionaryObject
+    ) -> Iterator[_Approval]:
+        """Approve what was added to the form's resources, and where it is listed.
+
+        `drawn_otherwise` has found that all that was there is there.
+        """
+        old, new = dictionary(before, "/DR"), dictionary(after, "/DR")
+        if new is None:
+            return
+        below: list[PdfObject] = [after.raw_get("/DR"), new]
+        for kind in new:
+            below += [found for found in [dictionary(new, kind)] if found is not None]
+            if old is not None and kind in old:
+                yield from self._entry(old, new, "/Root", "/AcroForm", "/DR", kind)
+        for value in below:
+            for ref in _fresh_below(self._step, value):
+                yield ModificationLevel.FORM_FILLING, FormUpdate(ref)
 
     def _entry(
         self, before: DictionaryObject, after: DictionaryObject, *path: str
@@ -917,7 +1063,7 @@ class FormRule:
         """
         old = self._step.old
         context = Context.from_absolute(old, RawPdfPath(*path))
-        is_shown = path[-1] == "/DR"
+        is_shown = "/DR" in path
         level = ModificationLevel.LTA_UPDATES
         for ref in compare_key_refs(path[-1], old, before, after):
             yield (

@@ -25,8 +25,8 @@ from worker.sandbox.verify.step_context import Objection, raw_entry, title_of
 
 _ACTIONS: Final = ("/A", "/AA")
 
-
-_Shape = Callable[[object], bool]
+Shape = Callable[[object], bool]
+"""Test of an entry's value as it stands there."""
 
 
 def _is_text(raw: object) -> bool:
@@ -85,14 +85,14 @@ _DEEPEST: Final = 32
 _LOCK_KEYS: Final = frozenset({"/Type", "/Action", "/Fields", "/P"})
 
 
-FLAG_SHAPES: Final[Mapping[str, _Shape]] = {
+FLAG_SHAPES: Final[Mapping[str, Shape]] = {
     "/Ff": _is_number,
     "/Type": lambda raw: raw == "/Annot",
 }
 """Entries that any writer may set: they change nothing that is shown."""
 
 
-_STYLE_SHAPES: Final[Mapping[str, _Shape]] = {
+_STYLE_SHAPES: Final[Mapping[str, Shape]] = {
     "/M": _is_text,
     "/NM": _is_text,
     "/DA": _is_text,
@@ -106,12 +106,12 @@ _STYLE_SHAPES: Final[Mapping[str, _Shape]] = {
 count. Source: ISO 32000-2, tables 166, 192 and 228."""
 
 
-SIGNING_SHAPES: Final[Mapping[str, _Shape]] = {
+SIGNING_SHAPES: Final[Mapping[str, Shape]] = {
     **FLAG_SHAPES, **_STYLE_SHAPES, "/AP": _is_any, "/AS": _is_name, "/V": _is_any,
 }  # fmt: skip
 
 
-VALUE_SHAPES: Final[Mapping[str, _Shape]] = {
+VALUE_SHAPES: Final[Mapping[str, Shape]] = {
     **SIGNING_SHAPES, "/I": _is_any, "/TI": _is_number, "/RV": _is_any,
     "/DV": _is_plain,
 }  # fmt: skip
@@ -119,13 +119,13 @@ VALUE_SHAPES: Final[Mapping[str, _Shape]] = {
 among them. Source: ISO 32000-2, tables 226, 228 and 234."""
 
 
-WIDGET_SHAPES: Final[Mapping[str, _Shape]] = {
+WIDGET_SHAPES: Final[Mapping[str, Shape]] = {
     "/AP": _is_any, "/AS": _is_name, "/M": _is_text, "/NM": _is_text,
     "/BS": _is_plain, "/MK": _is_plain,
 }  # fmt: skip
 
 
-FIELD_SHAPES: Final[Mapping[str, _Shape]] = {
+FIELD_SHAPES: Final[Mapping[str, Shape]] = {
     **dict.fromkeys(("/T", "/TU", "/TM", "/DA"), _is_text),
     **dict.fromkeys(("/Ff", "/F", "/Q"), _is_number),
     "/FT": lambda raw: raw == "/Sig",
@@ -138,7 +138,13 @@ FIELD_SHAPES: Final[Mapping[str, _Shape]] = {
 """Entries of a new signature field. Source: ISO 32000-2, tables 226, 228 and 235."""
 
 
-MARK_SHAPES: Final[Mapping[str, _Shape]] = {
+GROUP_SHAPES: Final[Mapping[str, Shape]] = {
+    "/T": _is_text, "/FT": lambda raw: raw == "/Sig", "/Kids": _is_any,
+}  # fmt: skip
+"""Entries of a new field that only names the fields below it."""
+
+
+MARK_SHAPES: Final[Mapping[str, Shape]] = {
     **_STYLE_SHAPES,
     **dict.fromkeys(("/Contents", "/Lang"), _is_text),
     **dict.fromkeys(("/Border", "/C"), _is_plain),
@@ -154,7 +160,7 @@ annotations draw by more than /Rect and /AP. Source: ISO 32000-2, tables 166 and
 
 
 def changed_entries(
-    title: str, before: object, after: object, shapes: Mapping[str, _Shape]
+    title: str, before: object, after: object, shapes: Mapping[str, Shape]
 ) -> set[str]:
     """Return the keys of the entries in which two states of a field differ.
 
@@ -182,7 +188,7 @@ def changed_entries(
 
 
 def demand_shapes(
-    title: str, node: DictionaryObject, shapes: Mapping[str, "_Shape"]
+    title: str, node: DictionaryObject, shapes: Mapping[str, Shape]
 ) -> None:
     """Demand that a new field or mark has known entries alone.
 

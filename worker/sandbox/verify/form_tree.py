@@ -86,6 +86,8 @@ class FormTree:
         """Objects that list each object among their kids."""
         self.names: dict[str, set[Key]] = {}
         """Fields of each full name."""
+        self.groups: set[Key] = set()
+        """Fields that have fields below them, which inherit their entries."""
         listed = raw_items(entry(dictionary(catalog, "/AcroForm"), "/Fields"))
         self.listed = list(listed)
         """Entries of the form's own list, as they stand there."""
@@ -101,26 +103,32 @@ class FormTree:
     ) -> list["_Place"]:
         """Add a node, and return its kids, the last first."""
         key, node = key_of(raw), resolve(raw)
+        partial = partial_name(node)
+        if above is not None and partial is not None:
+            self.groups.add(above.key)
         if key is None:
             return []
         if lister is not None:
             self.owners.setdefault(key, []).append(lister)
-        if key in self._seen or not isinstance(node, DictionaryObject):
+        if not isinstance(node, DictionaryObject):
+            return []
+        if above is not None and partial is None:
+            above.widgets.append(key)
+        if key in self._seen:
             return []
         self._seen.add(key)
-        own = self._named(key, node, above) or above
-        if above is not None and own is above:
-            above.widgets.append(key)
+        own = above if partial is None else self._named(key, node, partial, above)
         kids = [*raw_items(entry(node, "/Kids"))]
         return [(kid, own, key) for kid in reversed(kids)]
 
     def _named(
-        self, key: Key, node: DictionaryObject, above: FormField | None
-    ) -> FormField | None:
-        """Add a node that has a name of its own; None for any other."""
-        partial = partial_name(node)
-        if partial is None:
-            return None
+        self,
+        key: Key,
+        node: DictionaryObject,
+        partial: str,
+        above: FormField | None,
+    ) -> FormField:
+        """Add a node that has a name of its own."""
         title, kind = full_name("", partial), name(node, "/FT")
         if above is not None:
             title, kind = full_name(above.title, partial), kind or above.kind
