@@ -50,7 +50,8 @@ from worker.sandbox.inspect.pdf_objects import (
     raw_items,
     resolve,
 )
-from worker.sandbox.verify.form_rules import FormNotes, FormRule
+from worker.sandbox.verify.form_changes import FormNotes
+from worker.sandbox.verify.form_rules import FormRule
 from worker.sandbox.verify.page_entries import copied_entries, demand_same_entries
 from worker.sandbox.verify.revisions import (
     TRAILER,
