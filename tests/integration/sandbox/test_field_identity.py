@@ -285,12 +285,19 @@ def test_field_of_any_name_may_be_filled_in(name: str) -> None:
     assert [each.after for each in report.signatures[0].filled] == ["Eva"]
 
 
-@pytest.mark.parametrize("name", [b"<4e9f>", b"<4e7f>", b"(a.b)", b"()"])
+@pytest.mark.parametrize("name", [b"<4e9f>", b"<4e7f>", b"(a.b)"])
 def test_field_of_an_odd_name_may_be_filled_in(name: bytes) -> None:
     """A name of the signed revision is no reason against what follows it."""
     f = signed({21: named(name)})
     assert judged(makers().renewed(f.pdf)).verdict is Answer.YES
     assert judged(f.append(filled(f))).verdict is Answer.YES
+
+
+def test_field_of_an_empty_name_shows_nothing() -> None:
+    """PDFium draws no such field, so that a value is not seen."""
+    f = signed({21: named(b"()")})
+    assert judged(makers().renewed(f.pdf)).verdict is Answer.YES
+    assert judged(f.append(filled(f))).verdict is Answer.UNCHECKED
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,11 @@ from typing import Final
 import pytest
 
 from appliance.domain.verification import Answer
-from tests.support.documents.contract_pdf import stream
+from tests.support.documents.contract_pdf import contract, line, stream
 from tests.support.documents.filled_fields import TEXT, filled_in, filled_number
+from tests.support.documents.pdf_revisions import SignedFile
+from tests.support.documents.signed_bases import makers
+from worker.sandbox.verify.verify import verify
 
 _EMPTY: Final = TEXT % b"" + b">>"
 _USUAL: Final[Mapping[str, bytes]] = {
@@ -34,6 +37,7 @@ _USUAL: Final[Mapping[str, bytes]] = {
     b"f .6 g "
     b"119 19 m 119 1 l 1 1 l 2 2 l 118 2 l 118 18 l f 0 G .5 .5 119 19 re s BT /F1 12"
     b" Tf 0 g 4 5 Td (1000) Tj ET",
+    "font again": b"BT /F1 8 Tf 9 TL 2 11 Td (10) Tj /F1 8 Tf T* (00) Tj ET",
     "octal and hexadecimal": b"BT /F1 12 Tf 2 4 Td <31> Tj ET",
 }
 _ODD: Final[Mapping[str, bytes]] = {
@@ -67,6 +71,27 @@ _ODD: Final[Mapping[str, bytes]] = {
     "lines over the letters": b"BT /F1 12 Tf 2 4 Td (1000) Tj ET 0 G 4 w 0 5 m 120 "
     b"5 l S",
     "broad line": b"1 G 20 w 0 1 m 120 1 l S BT /F1 12 Tf 2 4 Td (1000) Tj ET",
+    "white letters beside the background": b"0 g 0 0 96 20 re f 1 g "
+    b"BT /F1 12 Tf 89 4 Td (1000) Tj ET",
+    "background with a hole": b"0 g 0 0 120 20 re 24 0 96 20 re f* 1 g "
+    b"BT /F1 12 Tf 20 4 Td (1000) Tj ET",
+    "bevel of the letters' colour": b".75 g 0 0 m 0 20 l 1 20 l 1 .1 l 6 .1 l 6 4 l "
+    b"120 4 l 120 0 l h f BT /F1 5 Tf 2 .4 Td (1000) Tj ET",
+    "beyond 32 bits": b"BT /F1 12 Tf 2 4 Td [(1) -4294967296 (000)] TJ ET",
+    "wide spaces": b"BT /F1 12 Tf 2 4 Td 99999999999 Tw (1 000) Tj ET",
+    "far spacing": b"BT /F1 12 Tf 2 4 Td 9999 Tc (1000) Tj ET",
+    "brackets within each other": b"BT /F1 12 Tf 2 4 Td (1) Tj [ [ 0 d [ ] 0 d (000) "
+    b"Tj ] ] 0 d ET",
+    "text before an array": b"BT /F1 12 Tf 2 4 Td (000) [(1000)] TJ ET",
+    "inks": b"1 1 1 0 k 0 0 120 20 re f .2118 g BT /F1 12 Tf 2 4 Td (1000) Tj ET",
+    "two colours": b"BT /F1 12 Tf 2 4 Td 0 g (1) Tj .5 g (000) Tj ET",
+    "lines upwards": b"-10 TL q 10 TL Q BT /F1 8 Tf 2 1 Td (10) Tj T* (00) Tj ET",
+    "letters cut below": b"BT /F1 12 Tf 2 -4 Td (1000) Tj ET",
+    "octal beyond a byte": b"BT /F1 12 Tf 2 4 Td (1\\460\\460\\460) Tj ET",
+    "path before the text": b"0 0 120 20 re BT /F1 12 Tf 2 4 Td (1000) Tj ET",
+    "path within the text": b"BT /F1 12 Tf 2 4 Td (1) Tj 900 0 m (000) Tj ET",
+    "clip within the text": b"BT /F1 12 Tf 2 4 Td 0 0 120 20 re W n (1000) Tj ET",
+    "divider of no comb": b"0 G 1 w 30 1 m 30 19 l S BT /F1 12 Tf 4 4 Td (1000) Tj ET",
     "picture": b"BT /F1 12 Tf 2 4 Td (1000) Tj ET /Fm1 Do",
     "inline picture": b"BT /F1 12 Tf 2 4 Td (1000) Tj ET BI /W 1 /H 1 ID x EI",
     "unended text": b"BT /F1 12 Tf 2 4 Td (1000) Tj",
@@ -96,7 +121,29 @@ def test_odd_drawing_is_not_believed(name: str) -> None:
     ("font", "wanted"),
     [
         (b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>", Answer.YES),
+        (
+            b"<</Type/Font/Subtype/Type1/BaseFont/Courier/Encoding/WinAnsiEncoding>>",
+            Answer.YES,
+        ),
         (b"<</Type/Font/Subtype/Type1/BaseFont/ZapfDingbats>>", Answer.UNCHECKED),
+        (
+            (
+                b"<</Type/Font/Subtype/Type1/BaseFont/Courier/FirstChar 49/LastChar 49"
+                b"/Widths[-64980]>>"
+            ),
+            Answer.UNCHECKED,
+        ),
+        (
+            (
+                b"<</Type/Font/Subtype/Type1/BaseFont/Courier"
+                b"/Encoding<</Differences[49/C57]>>>>"
+            ),
+            Answer.UNCHECKED,
+        ),
+        (
+            b"<</Type/Font/Subtype/Type1/BaseFont/Courier/Encoding/MacExpertEncoding>>",
+            Answer.UNCHECKED,
+        ),
         (
             b"<</Type/Font/Subtype/Type1/BaseFont/Courier/ToUnicode 5 0 R>>",
             Answer.UNCHECKED,
@@ -117,6 +164,53 @@ def test_font_is_signed_or_every_readers(font: bytes, wanted: Answer) -> None:
         resources=b"<</Font<</Z %d 0 R>>>>",
     )
     assert found[0] is wanted, found
+
+
+@pytest.mark.parametrize(
+    ("box", "more", "wanted"),
+    [
+        (b"[0 0 120 20]", b"", Answer.YES),
+        (b"[0 0 120 20]", b"/Matrix[1 0 0 1 0 0]", Answer.YES),
+        (b"[0 0 12000 2000]", b"", Answer.UNCHECKED),
+        (b"[0 0 120 60]", b"", Answer.UNCHECKED),
+        (b"[-4294967296 0 120 20]", b"", Answer.UNCHECKED),
+        (b"[0 0 120 20]", b"/Matrix[1 0 0 1 4294967296 0]", Answer.UNCHECKED),
+        (b"[0 0 120 20]", b"/Matrix[-1 0 0 -1 0 0]", Answer.UNCHECKED),
+        (b"[0 0 120 20]", b"/OC 15 0 R", Answer.UNCHECKED),
+        (b"[0 0 120 20]", b"/Group<</S/Transparency>>", Answer.UNCHECKED),
+    ],
+)
+def test_drawing_fits_its_field(box: bytes, more: bytes, wanted: Answer) -> None:
+    """Letters may not be too small to be read, or be moved away."""
+    look = b"/Subtype/Form/BBox%s%s/Resources<</Font<</F1 7 0 R>>>>" % (box, more)
+    number = filled_number(_EMPTY)
+    found = filled_in(
+        _EMPTY,
+        {b"/V": b"(1000)", b"/AP": b"<</N %d 0 R>>" % (number + 1)},
+        more={1: stream(_USUAL["bare"], look)},
+    )
+    assert found[0] is wanted, found
+
+
+@pytest.mark.parametrize(
+    ("at", "wanted"), [(b"30", Answer.YES), (b"37", Answer.UNCHECKED)]
+)
+def test_comb_has_lines_between_its_cells(at: bytes, wanted: Answer) -> None:
+    """Acrobat and MuPDF draw them."""
+    field = TEXT % b"/Ff 16777216/MaxLen 4" + b">>"
+    drawn = b"0 G 1 w 60 1 m 60 19 l S %s 1 m %s 19 l S " % (at, at)
+    letters = b"BT /F1 12 Tf 10 4 Td (1) Tj 30 0 Td (0) Tj 30 0 Td (0) Tj ET"
+    found = filled_in(field, {b"/V": b"(100)"}, drawn + letters)
+    assert found[0] is wanted, found
+
+
+def test_drawing_has_fonts_alone() -> None:
+    """A default colour space may turn any colour into white."""
+    resources = b"<</Font<</F1 7 0 R>>/ColorSpace<</DefaultGray[/CalGray<<>>]>>>>"
+    found = filled_in(
+        _EMPTY, {b"/V": b"(1000)"}, _USUAL["bare"], resources=resources + b"%% %d\n"
+    )
+    assert found[0] is Answer.UNCHECKED, found
 
 
 @pytest.mark.parametrize("moment", [b"/R", b"/D"])
@@ -155,6 +249,7 @@ def test_paper_and_screen_show_what_they_showed(
         (b"<FEFFE000003100300030>", b"(100)", Answer.UNCHECKED),
         (b"[(100)(900)]", b"(100)", Answer.UNCHECKED),
         (b"[(100)]", b"(100)", Answer.YES),
+        (b"<FEFF00AD003100300030>", b"(-100)", Answer.UNCHECKED),
     ],
 )
 def test_every_sign_of_the_value_counts(
@@ -189,6 +284,48 @@ def test_readers_draw_a_value_as_it_was_signed(
     assert found[0] is wanted, found
 
 
+@pytest.mark.parametrize(
+    ("entries", "wanted"),
+    [
+        ({b"/DA": b"(/Helv 12 Tf 0 0 .5 rg)"}, Answer.YES),
+        ({b"/DA": b"(0 g /Helv 0 Tf)", b"/MK": b"<</BG[1 1 .9]/BC[0]>>"}, Answer.YES),
+        ({b"/DA": b"(/Helv 12 Tf 1 g)"}, Answer.UNCHECKED),
+        ({b"/DA": b"(/Helv .5 Tf 0 g)"}, Answer.UNCHECKED),
+        ({b"/DA": b"(/Helv 12 Tf 0 g 3 Tr)"}, Answer.UNCHECKED),
+        ({b"/MK": b"<</BG[0]>>"}, Answer.UNCHECKED),
+    ],
+)
+def test_value_can_be_read_where_readers_draw_it(
+    entries: Mapping[bytes, bytes], wanted: Answer
+) -> None:
+    """Firefox draws fields by these entries, whatever their appearance is."""
+    found = filled_in(_EMPTY, {b"/V": b"(1000)", **entries}, _USUAL["bare"])
+    assert found[0] is wanted, found
+
+
+@pytest.mark.parametrize(
+    ("below", "wanted"),
+    [
+        (b"", Answer.YES),
+        (b" .9 g 0 0 300 400 re f", Answer.YES),
+        (b" 0 g 28 60 60 20 re f", Answer.UNCHECKED),
+        (b" .2 g 0 0 300 400 re f", Answer.UNCHECKED),
+    ],
+)
+def test_letters_are_seen_on_their_page(below: bytes, wanted: Answer) -> None:
+    """The page may have the letters' colour where the field is."""
+    pdf = contract({21: _EMPTY, 5: stream(line(b"Precio: 100") + below)})
+    file = SignedFile(makers().signed(pdf))
+    look = file.free
+    entries = {b"/V": b"(1000)", b"/AP": b"<</N %d 0 R>>" % look}
+    drawn = _USUAL["bare"].replace(b"0 g", b".2 g" if b".2" in below else b"0 g")
+    later = file.append(
+        {21: file.changed(21, entries), look: file.look(look, drawn, b"[0 0 120 20]")}
+    )
+    report = verify(later, [makers().root])
+    assert report.verdict is wanted, report.signatures[0].changes
+
+
 _RICH: Final = b"<body><p>%s</p></body>"
 
 
@@ -198,7 +335,9 @@ _RICH: Final = b"<body><p>%s</p></body>"
         (None, Answer.UNCHECKED),
         (b"(%s)" % (_RICH % b"1"), Answer.YES),
         (b"(%s)" % (_RICH % b"9"), Answer.NO),
-        (b'(<p>1</p><p style="display:none">0</p>)', Answer.NO),
+        (b'(<p style="color:#000000;font-size:9pt">1</p>)', Answer.YES),
+        (b'(<p style="color:#ffffff">1</p>)', Answer.UNCHECKED),
+        (b"(<p><!-- x -->1</p>)", Answer.UNCHECKED),
     ],
 )
 def test_rich_text_follows_the_value(rich: bytes | None, wanted: Answer) -> None:

@@ -66,6 +66,7 @@ from worker.sandbox.verify.form_shapes import (
 )
 from worker.sandbox.verify.marks import demand_blank_timestamp, is_widget, may_cover
 from worker.sandbox.verify.new_fields import demand_group
+from worker.sandbox.verify.plain_looks import is_legible
 from worker.sandbox.verify.step_context import (
     Objection,
     StepContext,
@@ -85,7 +86,9 @@ _HARMLESS_FLAGS: Final = 1 | 2 | 4
 """Field flags ReadOnly, Required and NoExport. Source: ISO 32000-2, table 227."""
 _TEXT_CHARS: Final = 200
 _TAG: Final = re.compile(r"<[^<>]*>")
-_UNSHOWN: Final = re.compile(r"display|visibility|font-size\s*:\s*0", re.IGNORECASE)
+_UNSHOWN: Final = re.compile(
+    r"<!|display|visibility|font-size\s*:\s*0|color\s*:(?!\s*#0{3,6}\b)", re.IGNORECASE
+)
 _HIDING: Final = 1 | 2 | 32
 """Annotation flags Invisible, Hidden and NoView. Source: ISO 32000-2, table 167."""
 _NO_VIEW: Final = 32
@@ -257,16 +260,31 @@ def _doubt_of(kind: FieldKind, field: object, changed: Collection[str]) -> str:
         field: as it is now.
         changed: keys of its entries that are others than before.
     """
-    if entry(field, "/AP") is None and _DRAWING.intersection(changed):
-        return "is drawn by each reader, and in another way than before"
-    if "/RV" not in changed and not _has_its_rich_text(field):
-        return "kept the rich text of another value"
     flags = int(number(entry(field, "/F")) or 0)
-    if flags & _NO_VIEW and flags & _PRINT:
-        return "is shown on paper alone"
-    if kind is FieldKind.CHOICE and not chooses_value(field):
-        return "marks other options than its value as chosen"
-    return ""
+    is_redrawn = entry(field, "/AP") is None and _DRAWING.intersection(changed)
+    is_recoloured = {"/DA", "/MK"}.intersection(changed) and not _is_legible(field)
+    doubts = {
+        "is drawn by each reader, and in another way than before": is_redrawn,
+        "cannot be read where readers draw fields by themselves": is_recoloured,
+        "kept the rich text of another value": not _has_its_rich_text(field),
+        "has rich text of which a part may not be seen": _UNSHOWN.search(
+            _whole(entry(field, "/RV"))
+        ),
+        "is shown on paper alone": flags & _NO_VIEW and flags & _PRINT,
+        "marks other options than its value as chosen": kind is FieldKind.CHOICE
+        and not chooses_value(field),
+    }
+    return next((words for words, holds in doubts.items() if holds), "")
+
+
+def _is_legible(field: object) -> bool:
+    """Return whether a value can be read in Firefox, which draws it by `/DA`."""
+    defaults = inherited(field, "/DA")
+    ground = [number(each) for each in raw_items(entry(entry(field, "/MK"), "/BG"))]
+    return is_legible(
+        "0 g" if defaults is None else str(defaults),
+        [each for each in ground if each is not None],
+    )
 
 
 def _demand_rich_text_alike(title: str, field: object) -> None:
@@ -291,7 +309,7 @@ def _has_its_rich_text(field: object) -> bool:
         "".join(each.split())
         for each in (unescape(_TAG.sub("", text)), _whole(entry(field, "/V")))
     ]
-    return plain[0] == plain[1] and not _UNSHOWN.search(text)
+    return plain[0] == plain[1]
 
 
 def _whole(value: object) -> str:

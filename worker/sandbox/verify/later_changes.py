@@ -6,6 +6,7 @@ sees what another may miss.
 """
 
 import re
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -49,8 +50,10 @@ _OTHER_TEXT: Final = (
     "shows another text than the value that was filled in, "
     "which may be the value in a format of the form"
 )
+_LETTERS_CPU_S: Final = 1.0
+"""Processor time for the letters of filled fields, in seconds."""
 _NOT_PLAIN: Final = "is drawn with more than a text that can be compared with its value"
-_OBSCURED: Final = "shows letters over each other, or beyond its edge"
+_OBSCURED: Final = "shows letters that are hidden, over each other or out of order"
 _OTHER_FONT: Final = "is drawn in a font that was added after it"
 _UNPLACED: Final = "is shown in a place on which readers may not agree"
 _END_BYTES: Final = 7  # the marker and one end of line
@@ -119,6 +122,7 @@ class RevisionHistory:
         self._compared: dict[int, _Compared] = {}
         self._shown: dict[str, tuple[str, str]] = {}
         """Text that a field shows in place of its value, and a doubt, by its name."""
+        self._letters_cpu_s = _LETTERS_CPU_S
         self._font_since: dict[str, int] = {}
         """Last revision that defined a font of a field, by its name."""
         self.ending = self._ending(ends)
@@ -306,7 +310,8 @@ class RevisionHistory:
                 self._shown[look.title] = "", _UNPLACED
             places = zip(look.places, look.drawings, strict=True)
             for (page, rect), drawing in places if look.expected else ():
-                on_page.setdefault(page, []).append((look, rect, drawing))
+                plain = drawing if drawing and drawing.fits(rect) else None
+                on_page.setdefault(page, []).append((look, rect, plain))
         for page, on_it in on_page.items():
             rects = [rect for _, rect, _ in on_it]
             texts, letters = self._texts.looks(page, rects), self._texts.letters(page)
@@ -314,10 +319,14 @@ class RevisionHistory:
                 unread = f"shows a text on page {page} that could not be read"
                 self._shown.update({each.title: ("", unread) for each, *_ in on_it})
                 continue
+            ink = self._pictures.ink(page) if self._letters_cpu_s > 0 else None
+            began = time.process_time()
             unseen = obscured(
                 letters.looks,
-                [_text_place(rect, plain) for _, rect, plain in on_it],
+                [_text_place(rect, plain, letters.frame) for _, rect, plain in on_it],
+                frozenset() if ink is None else ink,
             )
+            self._letters_cpu_s -= time.process_time() - began
             for (look, _, plain), text, is_obscured in zip(
                 on_it, texts, unseen, strict=True
             ):
@@ -340,7 +349,7 @@ class RevisionHistory:
 
 
 _Place = tuple[FieldLook, Rect, PlainLook | None]
-"""A field, the rectangle of one of its widgets, and its drawing."""
+"""A field, the rectangle of one of its widgets, and its drawing, if it is plain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,10 +362,13 @@ class _Compared:
     """False if the places of fields are unknown, and any difference may be a value."""
 
 
-def _text_place(rect: Rect, plain: PlainLook | None) -> TextPlace:
-    if plain is None:
-        return TextPlace(rect, rect)
-    return TextPlace(rect, plain.shown(rect), plain.turn)
+def _text_place(rect: Rect, plain: PlainLook | None, frame: Rect) -> TextPlace:
+    """Return where a field shows its text; nothing is seen beyond the page."""
+    shown = rect if plain is None else plain.shown(rect)
+    left, bottom = map(max, shown[:2], frame[:2])
+    right, top = map(min, shown[2:], frame[2:])
+    seen = left, bottom, right, top
+    return TextPlace(rect, seen, 0 if plain is None else plain.turn)
 
 
 def _told(

@@ -39,7 +39,8 @@ _NODES: Final = 500_000
 _HIDDEN: Final = 2
 """Annotation flag. Source: ISO 32000-2, table 167."""
 _PASSWORD: Final = 1 << 13
-"""Field flag. Source: ISO 32000-2, table 231."""
+_COMB: Final = 1 << 24
+"""Field flags. Source: ISO 32000-2, table 231."""
 
 
 def later_widgets(
@@ -251,7 +252,8 @@ class LaterWidgets:
             places = tuple((widget.page, widget.rect) for widget in widgets)
             secret = int(number(inherited(each.node, "/Ff")) or 0) & _PASSWORD
             texts = _expected(each.node)
-            drawings = tuple(map(self._drawing, widgets)) if texts else ()
+            cells = _cells(each.node)
+            drawings = tuple(self._drawing(one, cells) for one in widgets if texts)
             fonts = (font for plain in drawings if plain for font in plain.fonts)
             found.append(
                 FieldLook(
@@ -267,10 +269,11 @@ class LaterWidgets:
         return found
 
     @staticmethod
-    def _drawing(widget: _Widget) -> PlainLook | None:
+    def _drawing(widget: _Widget, cells: int) -> PlainLook | None:
         """Read the drawing of a text; None if it may show more than its text."""
         try:
-            return plain_look(entry(dictionary(resolve(widget.raw), "/AP"), "/N"))
+            looks = dictionary(resolve(widget.raw), "/AP")
+            return plain_look(entry(looks, "/N"), cells)
         except Exception:  # noqa: BLE001 (hostile objects raise anything)
             return None
 
@@ -411,6 +414,12 @@ def _expected(field: object) -> tuple[str, ...]:
     if kind is FieldKind.CHOICE:
         return "".join(option_texts(field, values)), "".join(values)
     return ()
+
+
+def _cells(field: object) -> int:
+    """Return the cells of a comb; 0 for any other field."""
+    flags = int(number(inherited(field, "/Ff")) or 0)
+    return int(number(inherited(field, "/MaxLen")) or 0) if flags & _COMB else 0
 
 
 def _is_hidden(raw: IndirectObject) -> bool:

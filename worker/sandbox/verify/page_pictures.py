@@ -29,6 +29,8 @@ _CPU_S: Final = 3.0
 """Processor time of all comparisons of a file, in seconds; no page is begun later."""
 # A digit of 8 points is 8 pixels high then, and any pixel that differs is a difference.
 _SCALE: Final = 0.8
+_INK: Final = 30
+"""Least difference of a letter's pixels, of 255, with thin strokes at this scale."""
 _SIDE_PX_MOST: Final = 2_000
 _KEPT_PX_MOST: Final = 24_000_000
 """Pixels of the pictures that are kept, at four bytes each."""
@@ -96,6 +98,28 @@ class _Picture:
         x1 = min(math.ceil(max(xs)) + margin, self.image.width)
         y1 = min(math.ceil(max(ys)) + margin, self.image.height)
         return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class PageInk:
+    """Pixels of a page, by which letters differ from what is below them."""
+
+    picture: _Picture
+
+    def __contains__(self, rect: Rect) -> bool:
+        """Return whether a rectangle of user space has dark and bright pixels."""
+        box = self.picture.box(rect, margin=0)
+        if box is None:
+            return False
+        bands = self.picture.image.crop(box).convert("RGB").split()
+        extremes = (each.histogram() for each in bands)
+        return any(_spread(each) >= _INK for each in extremes)
+
+
+def _spread(histogram: Sequence[int]) -> int:
+    """Return the distance between the least and the greatest level of a band."""
+    levels = [level for level, count in enumerate(histogram) if count]
+    return levels[-1] - levels[0] if levels else 0
 
 
 @dataclass(slots=True)
@@ -231,6 +255,26 @@ class PagePictures:
         for each in bands[1:]:
             pixels = ImageChops.lighter(pixels, each)
         return PictureDifference(pixels, now)
+
+    def ink(self, page: int) -> PageInk | None:
+        """Return where a page of the whole file has dark and bright pixels.
+
+        Args:
+            page: 1-based.
+
+        Returns:
+            None if it cannot be drawn, or the time is used up.
+        """
+        if self._cpu_s <= 0:
+            return None
+        began = time.process_time()
+        try:
+            picture = self._of_whole(page, is_bare=False)
+        except MemoryError:
+            return None
+        finally:
+            self._cpu_s -= time.process_time() - began
+        return None if picture is None else PageInk(picture)
 
     def compare(
         self, end: int, revision: int, masks: Mapping[int, Sequence[Rect]]

@@ -20,6 +20,7 @@ from typing import Final
 
 from pyhanko.pdf_utils.generic import (
     ArrayObject,
+    DictionaryObject,
     FloatObject,
     IndirectObject,
     NumberObject,
@@ -44,24 +45,36 @@ _END: Final = rb"(?=[\0\t\n\f\r ()<>\[\]/]|\Z)"
 _TOKEN: Final = re.compile(
     rb"(?P<space>"
     + _SPACE
-    + rb"++)|(?P<number>[+-]?(?:\d++\.?\d*+|\.\d++))"
+    # Programs read different values of numbers beyond 32 bits.
+    + rb"++)|(?P<number>[+-]?(?:\d{1,7}(?:\.\d{0,10})?|\.\d{1,10}))"
     + _END
     + rb"|(?P<name>/[A-Za-z0-9_.+-]++)"
     + _END
     + rb"|(?P<operator>[A-Za-z]++\*?|['\"])"
     + _END
-    + rb"|(?P<string>\((?:[^()\\\r]|\\[nrtbf()\\]|\\[0-7]{3})*+\)"
-    + rb"|<(?:[0-9A-Fa-f]{2})*+>)|(?P<bracket>[\[\]])"
+    + rb"|(?P<string>\((?:[^()\\\r]|\\[nrtbf()\\]|\\[0-3][0-7]{2})*+\)"
+    + rb"|<(?:[0-9A-Fa-f]{2})*+>)|(?P<open>\[)|(?P<close>\])"
 )
 _EDGE: Final = 4.0
 """Widest margin, border and line along an edge, in units of the drawing."""
 _SHARE: Final = 0.8
-"""Share of a side that a background or a border covers at least."""
+"""Share of a side that a border covers at least."""
 _POINTS_MAX: Final = 16
 """Longest path, of a bevel."""
 _CORNERS: Final = 4
-_SMALLEST: Final = 4.0
-"""Smallest size of a letter, in units of the drawing."""
+_ENDS: Final = 3
+"""Points of a line that was closed."""
+_LEAST_DIVIDER: Final = 0.6
+"""Share of the height that a line between two cells covers at least."""
+_SMALLEST: Final = 3.0
+"""Smallest size of a letter on the page, in points."""
+_FARTHEST: Final = 20_000.0
+"""Greatest number of a box or a matrix, and of a place in a drawing."""
+_UNEVEN: Final = 2.0
+"""Most that a drawing is stretched in one direction and not in the other."""
+_WIDEST: Final = 10_000.0
+"""Most that a letter is moved away from the one before it, in thousandths of its size,
+and that letters are spaced, in units."""
 _KERNING: Final = 200.0
 """Most that a letter is moved towards the one before it, in thousandths of its size."""
 _NARROWEST: Final = 0.5
@@ -72,7 +85,10 @@ _LINE: Final = 0.9
 """Least distance of lines, as a share of the letters' size."""
 _CONTRAST: Final = 0.2
 """Least difference of brightness between letters and what is below them."""
-_WHITE: Final = 1.0
+_UNSURE: Final = 0.3
+"""By how much readers differ about the brightness of a colour in DeviceCMYK."""
+_WHITE: Final = (1.0, 1.0)
+_BLACK: Final = (0.0, 0.0)
 # Upside down, 66 is 99.
 _TURNS: Final = {(1, 0, 0, 1), (0, 1, -1, 0), (0, -1, 1, 0)}
 _TEXT_FONTS: Final = frozenset(
@@ -83,9 +99,20 @@ _TEXT_FONTS: Final = frozenset(
 ) | {"/Times-Roman", "/Times-Bold", "/Times-Italic", "/Times-BoldItalic"}  # fmt: skip
 """Standard fonts of letters. Source: ISO 32000-1, 9.6.2.2."""
 
+_FONT_KEYS: Final = {"/Type", "/Subtype", "/BaseFont", "/Name", "/Encoding"}
+_ENCODINGS: Final = ("/WinAnsiEncoding", "/MacRomanEncoding", "/StandardEncoding")
+_KEYS: Final = {
+    "/Type", "/Subtype", "/FormType", "/BBox", "/Matrix", "/Resources", "/Name",
+    "/Filter", "/Length", "/LastModified", "/PieceInfo", "/Metadata",
+    "/StructParent", "/StructParents",
+}  # fmt: skip
+"""Entries of a form XObject that shows its content. Source: ISO 32000-2, table 93."""
+
 Box = tuple[float, float, float, float]
 _Point = tuple[float, float]
-_Operand = float | str | bytes
+_Range = tuple[float, float]
+"""Least and greatest brightness of a colour in any reader, 0 to 1."""
+_Operand = float | str | bytes | int
 
 
 class _NotPlainError(ValueError):
@@ -108,6 +135,19 @@ class PlainLook:
     fonts: frozenset[int]
     turn: int = 0
     """1: its lines go up the page; -1: they go down."""
+    size: tuple[float, float] | None = None
+    """Width and height of its box, as it stands on the page; None: it has none."""
+    letters: float = 0.0
+    """Size of its smallest letters."""
+
+    def fits(self, rect: Box) -> bool:
+        """Return whether its letters can be read in a widget's rectangle."""
+        if self.size is None:
+            return True
+        wide = (rect[2] - rect[0]) / self.size[0]
+        high = (rect[3] - rect[1]) / self.size[1]
+        smaller, greater = sorted((wide, high))
+        return self.letters * smaller >= _SMALLEST and greater <= _UNEVEN * smaller
 
     def shown(self, rect: Box) -> Box:
         """Return the part of a widget's rectangle that shows anything."""
@@ -139,11 +179,12 @@ def plain_content(drawing: StreamObject, most: int) -> bytes | None:
     return content if len(content) <= most else None
 
 
-def plain_look(drawing: object) -> PlainLook | None:
+def plain_look(drawing: object, cells: int = 0) -> PlainLook | None:
     """Read the drawing of a text field; None if it may show more than its text.
 
     Args:
         drawing: the form XObject; None: readers draw the value by themselves.
+        cells: of a comb, which may have lines between them; 0: the field is none.
 
     Raises:
         Exception: any, from objects that cannot be read.
@@ -154,7 +195,7 @@ def plain_look(drawing: object) -> PlainLook | None:
     if (
         not isinstance(drawing, StreamObject)
         or len(box) != 4  # noqa: PLR2004 (corners)
-        or {"/OC", "/Group", "/Ref"} & drawing.keys()
+        or not drawing.keys() <= _KEYS
         or (content := plain_content(drawing, _MOST)) is None
     ):
         return None
@@ -164,16 +205,19 @@ def plain_look(drawing: object) -> PlainLook | None:
     turned = _turned(drawing)
     if wide <= 0 or high <= 0 or turned is None:
         return None
-    reading = _Reading((x0, y0, x1, y1))
+    reading = _Reading((x0, y0, x1, y1), cells)
     try:
         reading.read(content)
         fonts = frozenset(_unusual(drawing, reading.fonts))
     except _NotPlainError:
         return None
     margins = reading.margin / wide, reading.margin / high
+    size = wide, high
     if max(margins) >= 0.5:  # noqa: PLR2004 (half)
         return None
-    return PlainLook(margins[::-1] if turned else margins, fonts, turned)
+    if turned:
+        margins, size = margins[::-1], size[::-1]
+    return PlainLook(margins, fonts, turned, size, reading.letters)
 
 
 def _turned(drawing: StreamObject) -> int | None:
@@ -192,17 +236,20 @@ def _unusual(drawing: StreamObject, names: set[str]) -> Iterator[int]:
     Raises:
         _NotPlainError: one is missing, or is no object of its own.
     """
-    fonts = dictionary(dictionary(drawing, "/Resources"), "/Font")
+    resources = dictionary(drawing, "/Resources")
+    if resources is None or not resources.keys() <= {"/Font", "/ProcSet"}:
+        raise _NotPlainError  # of default colour spaces, for one
+    fonts = dictionary(resources, "/Font")
     for each in names:
         raw = raw_entry(fonts, each)
         font = resolve(raw)
-        is_standard = (
-            name(font, "/Subtype") == "/Type1"
+        if (
+            isinstance(font, DictionaryObject)
+            and font.keys() <= _FONT_KEYS
+            and name(font, "/Subtype") == "/Type1"
             and name(font, "/BaseFont") in _TEXT_FONTS
-            and entry(font, "/ToUnicode") is None
-            and entry(font, "/FontDescriptor") is None
-        )
-        if is_standard:
+            and str(entry(font, "/Encoding") or _ENCODINGS[0]) in _ENCODINGS
+        ):
             continue
         if not isinstance(raw, IndirectObject):
             raise _NotPlainError
@@ -214,19 +261,20 @@ def _numbers(raw: object) -> list[float]:
     items = [*raw_items(raw)]
     if not all(isinstance(each, NumberObject | FloatObject) for each in items):
         return []
-    return [found for each in items if (found := number(each)) is not None]
+    found = [number(each) for each in items]
+    return [each for each in found if each is not None and abs(each) <= _FARTHEST]
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
     """Graphics state, as far as a plain drawing may set it."""
 
-    fill: float = 0.0
-    """Brightness, 0 to 1."""
+    fill: _Range = _BLACK
     width: float = 1.0
     """Of lines."""
     size: float = 0.0
     """Of the font."""
+    leading: float = 0.0
     moved: _Point = (0.0, 0.0)
 
 
@@ -236,22 +284,27 @@ class _Reading:
 
     Args:
         box: of the drawing.
+        cells: of a comb.
     """
 
     box: Box
+    cells: int = 0
     margin: float = 0.0
     fonts: set[str] = field(default_factory=set)
     _state: _State = _State()
     _saved: list[_State] = field(default_factory=list)
-    _below: float = _WHITE
-    """Brightness of the background."""
+    _below: _Range = _WHITE
+    """Of the background."""
+    _colour: _Range | None = None
+    """Of the text."""
+    letters: float = _FARTHEST
+    """Size of the smallest letters, in units of the drawing."""
     _rects: list[Box] = field(default_factory=list)
     _points: list[_Point] = field(default_factory=list)
     """Current path; a line is no rectangle."""
     _clips: bool = False
     _in_text: bool = False
     _scale: float = 1.0
-    _leading: float = 0.0
     _has_text: bool = False
     _aside: float = 0.0
     """Where the text was placed last, from the beginning of its line."""
@@ -290,8 +343,10 @@ class _Reading:
                 operands.append(float(text))
             elif kind == "name":
                 operands.append(text.decode("ascii"))
-            elif kind != "space":
+            elif kind == "string":
                 operands.append(text)
+            elif kind != "space":
+                operands.append(_Bracket(kind == "open"))
         if operands or self._saved or self._in_text:
             raise _NotPlainError
 
@@ -304,8 +359,10 @@ class _Reading:
         form, run = _OPERATORS.get(operator, (None, None))
         if form is None or run is None:
             raise _NotPlainError
-        kinds = "".join(_KINDS[type(each)] for each in operands)
-        if re.fullmatch(form, kinds) is None:
+        kinds = "".join(map(_kind, operands))
+        # Poppler has one current point for paths and text.
+        is_apart = self._in_text and operator in _PATHS
+        if is_apart or re.fullmatch(form, kinds) is None:
             raise _NotPlainError
         run(self, *operands)
 
@@ -323,6 +380,7 @@ class _Reading:
     def move_all(self, *parts: float) -> None:
         """Move what follows; a scale or turn is none of a plain drawing."""
         self._demand(not self._in_text and parts[:4] == (1, 0, 0, 1))
+        self._demand(max(map(abs, parts)) <= _FARTHEST)
         aside, up = self._state.moved
         moved = aside + parts[4], up + parts[5]
         self._state = replace(self._state, moved=moved)
@@ -334,12 +392,14 @@ class _Reading:
         self._state = replace(self._state, width=width)
 
     def font(self, font: str, size: float) -> None:
-        self._demand(not self._has_text)
+        is_same = font in self.fonts and size == self._state.size
+        self._demand(is_same or not self._has_text)
         self.fonts.add(font)
         self._state = replace(self._state, size=size)
 
     def begin_text(self) -> None:
         self._demand(not self._in_text and not self._has_text)
+        self._demand(not self._rects and not self._points and not self._clips)
         self._in_text, self._scale = True, 1.0
 
     def end_text(self) -> None:
@@ -353,14 +413,14 @@ class _Reading:
         self._scale = wide
 
     def spacing(self, more: float) -> None:
-        self._demand(not self._has_text and more >= -_KERNING / 1000)
+        self._demand(not self._has_text and -_KERNING / 1000 <= more <= _WIDEST / 10)
 
     def leading(self, down: float) -> None:
-        self._leading = down
+        self._state = replace(self._state, leading=down)
 
     def move_text(self, aside: float, up: float) -> None:
         """Go to a line below, or on to the next letter of the same line."""
-        self._demand(self._in_text)
+        self._demand(self._in_text and max(abs(aside), abs(up)) <= _FARTHEST)
         size = self._state.size
         if not self._has_text or -up >= _LINE * size:
             self._aside = 0
@@ -372,23 +432,27 @@ class _Reading:
         self._shown.clear()
 
     def move_and_lead(self, aside: float, up: float) -> None:
-        self._leading = -up
+        self.leading(-up)
         self.move_text(aside, up)
 
     def next_line(self) -> None:
-        self.move_text(0, -self._leading)
+        self.move_text(0, -self._state.leading)
 
     def stretch(self, share: float) -> None:
         self._demand(50 <= share <= 200)  # noqa: PLR2004 (per cent)
 
     def show(self, *parts: _Operand) -> None:
         """Show text that can be seen, once in each place."""
+        colour = self._state.fill
+        moves = [each for each in parts if isinstance(each, float)]
         self._demand(
             self._in_text
-            and self._state.size * self._scale >= _SMALLEST
-            and abs(self._state.fill - self._below) >= _CONTRAST
-            and all(each <= _KERNING for each in parts if isinstance(each, float))
+            and _contrasts(colour, self._below)
+            and self._colour in {None, colour}
+            and all(-_WIDEST <= each <= _KERNING for each in moves)
         )
+        self._colour = colour
+        self.letters = min(self.letters, self._state.size * self._scale)
         text = b"".join(each[1:-1] for each in parts if isinstance(each, bytes))
         if not self._shown:
             # PDFium reads a text once that is drawn twice in nearly the same place.
@@ -428,10 +492,7 @@ class _Reading:
         """Take a clip that leaves all but a margin."""
         self._take_rectangle()
         self._demand(self._clips and len(self._rects) == 1 and not self._points)
-        inner = self._rects[0]
-        cut = [one - other for one, other in zip(inner[:2], self.box[:2], strict=True)]
-        cut += [one - other for one, other in zip(self.box[2:], inner[2:], strict=True)]
-        self.margin = max(self.margin, *cut)
+        self.margin = max(self.margin, self._gap(self._rects[0]))
         self._demand(self.margin <= 2 * _EDGE)
         self._clear()
 
@@ -439,11 +500,16 @@ class _Reading:
         """Fill the background, or a border's bevel."""
         self._demand(not self._has_text and not self._clips)
         self._take_rectangle()
+        # Of several areas of one path some are holes.
+        self._demand(len(self._rects) + bool(self._points) == 1)
         for each in self._rects:
-            self._demand(self._covers(each))
+            gap = self._gap(each)
+            self._demand(gap <= self._edge)
+            self.margin = max(self.margin, gap)
             self._below = self._state.fill
         if self._points:
             self._demand(self._is_bevel([*self._points, self._points[0]]))
+            self.margin = max(self.margin, *map(self._reach, self._points))
         self._clear()
 
     def stroke(self) -> None:
@@ -455,8 +521,13 @@ class _Reading:
             for start, to in pairwise(corners):
                 self._demand(self._is_border(start, to))
         self._demand(len(self._points) != 1)
+        if self._points and self._is_divider(*self._points[:2]):
+            self._points = []
         for start, to in pairwise(self._points):
             self._demand(self._is_border(start, to))
+        ends = [end for x0, y0, x1, y1 in self._rects for end in ((x0, y0), (x1, y1))]
+        reach = max(map(self._reach, [*ends, *self._points]), default=0.0)
+        self.margin = max(self.margin, reach + self._state.width / 2)
         self._clear()
 
     def close_and_stroke(self) -> None:
@@ -488,6 +559,20 @@ class _Reading:
             self._rects.append((min(xs), min(ys), max(xs), max(ys)))
             self._points = []
 
+    def _gap(self, rect: Box) -> float:
+        """Return the widest distance of a rectangle's side from the edge."""
+        low = (one - other for one, other in zip(rect[:2], self.box[:2], strict=True))
+        high = (other - one for one, other in zip(rect[2:], self.box[2:], strict=True))
+        return max(*low, *high, 0.0)
+
+    def _reach(self, point: _Point) -> float:
+        """Return the distance of a point from the nearest edge."""
+        return min(
+            abs(at - edge)
+            for at, along in zip(point, (0, 1), strict=True)
+            for edge in (self.box[along], self.box[along + 2])
+        )
+
     def _covers(self, rect: Box) -> bool:
         """Return whether a rectangle covers nearly all of the drawing."""
         sides = zip(rect[:2], rect[2:], self.box[:2], self.box[2:], strict=True)
@@ -505,6 +590,17 @@ class _Reading:
             abs(area) <= 2 * self._edge * (wide + high)
             and self._covers((min(xs), min(ys), max(xs), max(ys)))
             and all(any(self._along(*each)) for each in pairwise(points))
+        )
+
+    def _is_divider(self, start: _Point, to: _Point) -> bool:
+        """Return whether a line stands between two cells of a comb."""
+        wide, high = self._sides
+        if start[0] != to[0] or self.cells <= 1 or len(self._points) > _ENDS:
+            return False
+        at = (start[0] - self.box[0]) * self.cells / wide
+        return (
+            abs(at - round(at)) * wide <= self.cells
+            and abs(start[1] - to[1]) >= _LEAST_DIVIDER * high
         )
 
     def _is_border(self, start: _Point, to: _Point) -> bool:
@@ -544,18 +640,67 @@ class _Reading:
             raise _NotPlainError
 
 
-def _brightness(parts: Sequence[float]) -> float:
+def _brightness(parts: Sequence[float]) -> _Range:
     """Return the brightness of a colour in DeviceGray, DeviceRGB or DeviceCMYK."""
+    unsure = 0.0
     if len(parts) == 4:  # noqa: PLR2004 (CMYK)
         black = parts[3]
+        unsure = _UNSURE if any(parts[:3]) else 0.0
         parts = [1 - min(1.0, each + black) for each in parts[:3]]
     if len(parts) == 1:
         parts = [parts[0]] * 3
     red, green, blue = (min(max(each, 0.0), 1.0) for each in parts)
-    return 0.3 * red + 0.59 * green + 0.11 * blue
+    found = 0.3 * red + 0.59 * green + 0.11 * blue
+    return found - unsure, found + unsure
 
 
-_KINDS: Final[Mapping[type, str]] = {float: "n", str: "N", bytes: "s"}
+def _contrasts(one: _Range, other: _Range) -> bool:
+    """Return whether two colours differ in brightness in every reader."""
+    return max(one[0] - other[1], other[0] - one[1]) >= _CONTRAST
+
+
+class _Bracket(int):
+    """Bracket of an array; true for the one that opens it."""
+
+
+def _kind(operand: _Operand) -> str:
+    """Return the letter of an operand's kind."""
+    if isinstance(operand, _Bracket):
+        return "[" if operand else "]"
+    return {float: "n", str: "N", bytes: "s"}[type(operand)]
+
+
+_DEFAULTS: Final = re.compile(
+    r"(?:\s*(?:/[A-Za-z0-9_.+-]+\s+(?P<size>[\d.]{1,8})\s+Tf|"
+    r"(?P<colour>(?:[\d.]{1,8}\s+){1,4})(?:g|rg|k))(?=\s|\Z))*\s*"
+)
+
+
+def is_legible(defaults: str, ground: Sequence[float]) -> bool:
+    """Return whether letters can be read that a form's reader draws by itself.
+
+    Args:
+        defaults: of the field, `/DA`.
+        ground: colour of its background, of `/MK`; empty: white.
+
+    Source: ISO 32000-2, 12.5.6.19 and 12.7.4.3.
+    """
+    found = _DEFAULTS.fullmatch(defaults)
+    if found is None:
+        return False
+    try:
+        size = float(found["size"] or 0)
+        parts = [float(each) for each in (found["colour"] or "0").split()]
+        below = _brightness(ground) if len(ground) in {1, 3, 4} else _WHITE
+        colour = _brightness(parts)
+    except ValueError:
+        return False
+    return (size == 0 or size >= _SMALLEST) and _contrasts(colour, below)
+
+
+_PATHS: Final = frozenset(
+    ("re", "m", "l", "h", "W", "W*", "n", "f", "f*", "S", "s", "B", "b")
+)
 _Run = Callable[..., None]
 _OPERATORS: Final[Mapping[str, tuple[str, _Run]]] = {
     "q": ("", _Reading.save),
@@ -571,7 +716,7 @@ _OPERATORS: Final[Mapping[str, tuple[str, _Run]]] = {
     "cm": ("nnnnnn", _Reading.move_all),
     "w": ("n", _Reading.line_width),
     **dict.fromkeys(("J", "j", "M", "i"), ("n", _Reading.ignore)),
-    "d": ("sn*sn", _Reading.ignore),
+    "d": (r"\[n*\]n", _Reading.ignore),
     "re": ("nnnn", _Reading.rect),
     "m": ("nn", _Reading.move),
     "l": ("nn", _Reading.line),
@@ -599,6 +744,6 @@ _OPERATORS: Final[Mapping[str, tuple[str, _Run]]] = {
     "Tz": ("n", _Reading.stretch),
     "Tj": ("s", _Reading.show),
     "'": ("s", _Reading.show_next),
-    "TJ": ("s[ns]*", _Reading.show),
+    "TJ": (r"\[[ns]*\]", _Reading.show),
 }
-"""Kinds of operands (n number, N name, s string or bracket), and what is done."""
+"""Kinds of operands (n number, N name, s string, brackets), and what is done."""

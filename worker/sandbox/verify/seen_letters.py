@@ -7,16 +7,25 @@ that is shown.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from worker.sandbox.inspect.hidden_annotations import Rect
 
 _CELL: Final = 50.0
 """Side of the cells in which fields are looked up, in points."""
 _CELLS_MAX: Final = 4_000
-_HALF: Final = 0.5
+_SEEN: Final = 0.85
+"""Least share of a letter that is shown: a comma may not become a point."""
+_COMPARED_MOST: Final = 300_000
+"""Pairs of letters of a page that are compared."""
 _THIRD: Final = 0.3
 """Largest share of a letter that the next one may cover."""
+
+
+class Ink(Protocol):
+    """Rectangles of a page that have dark and bright pixels."""
+
+    def __contains__(self, rect: Rect, /) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +43,22 @@ class TextPlace:
     turn: int = 0
 
 
-def obscured(letters: Sequence[Rect], places: Sequence[TextPlace]) -> list[bool]:
+def obscured(
+    letters: Sequence[Rect],
+    places: Sequence[TextPlace],
+    ink: Ink,
+) -> list[bool]:
     """Find the places with letters that are not seen as they are read.
 
     Args:
         letters: boxes of one page, in user space, as they are read.
         places: of fields.
+        ink: rectangles of the page that have dark and bright pixels.
 
     Returns:
-        For each place, whether half of a letter's box lies beyond what is shown, or a
-        third of it over another letter, or a letter stands before the one that is read
-        before it.
+        For each place, whether a letter is not seen, or a part of its box lies beyond
+        what is shown, or a third of it over another letter, or a letter stands before
+        the one that is read before it.
     """
     cells: dict[tuple[int, int], list[int]] = {}
     for at, place in enumerate(places):
@@ -58,11 +72,14 @@ def obscured(letters: Sequence[Rect], places: Sequence[TextPlace]) -> list[bool]
             if not _common(box, place.rect):
                 continue
             own[at].append(_upright(box, place.turn))
-            found[at] |= _common(box, place.shown) < _HALF * _area(box)
-    return [
-        is_cut or _overlap(boxes) or not all(map(_follows, boxes, boxes[1:]))
-        for is_cut, boxes in zip(found, own, strict=True)
-    ]
+            is_whole = _common(box, place.shown) >= _SEEN * _area(box)
+            found[at] |= not is_whole or box not in ink
+    left = _COMPARED_MOST
+    for at, boxes in enumerate(own):
+        if not found[at]:
+            left = _apart(boxes, left)
+            found[at] = left < 0 or not all(map(_follows, boxes, boxes[1:]))
+    return found
 
 
 def _upright(box: Rect, turn: int) -> Rect:
@@ -90,17 +107,28 @@ def _cells(rect: Rect) -> list[tuple[int, int]]:
     ]  # fmt: skip
 
 
-def _overlap(boxes: list[Rect]) -> bool:
-    """Return whether a third of a letter lies over another one."""
-    boxes = sorted(boxes)
+def _apart(boxes: list[Rect], left: int) -> int:
+    """Compare the letters of a place with those beside, above and below.
+
+    Args:
+        boxes: of its letters.
+        left: pairs that may be compared.
+
+    Returns:
+        Pairs that are left; less than 0 if there are more, or if a third of a letter
+        lies over another one.
+    """
     beside: list[Rect] = []
-    for box in boxes:
+    for box in sorted(boxes):
         beside = [each for each in beside if each[2] > box[0]]
+        left -= len(beside)
+        if left < 0:
+            break
         for each in beside:
             if _common(each, box) > _THIRD * min(_area(each), _area(box)):
-                return True
+                return -1
         beside.append(box)
-    return False
+    return left
 
 
 def _common(one: Rect, other: Rect) -> float:

@@ -13,7 +13,8 @@ _SECRET: Final = frozenset("*\N{BULLET}\N{BLACK CIRCLE}\N{MIDDLE DOT}")
 # PDFium returns U+0002 for a hyphen at the end of a line, and fonts draw a soft hyphen
 # as a hyphen.
 _JOINS: Final = frozenset("\u200b\u200c\u200d")
-_HYPHENS: Final = dict.fromkeys((0x02, 0xAD, 0x2010, 0x2011), "-")
+_HYPHENS: Final = dict.fromkeys((0x2010, 0x2011), "-")
+_DRAWN_HYPHENS: Final = dict.fromkeys((0x02, 0xAD), "-")
 
 
 def differs(value: str, shown: str) -> bool:
@@ -26,7 +27,7 @@ def differs(value: str, shown: str) -> bool:
         value: of the field, as text.
         shown: text in its place.
     """
-    return plain_text(value) != plain_text(shown)
+    return plain_text(value) != plain_text(shown.translate(_DRAWN_HYPHENS))
 
 
 def is_concealed(shown: str) -> bool:
