@@ -7,7 +7,7 @@ import pytest
 
 from appliance.domain.verification import Answer
 from tests.support.documents.contract_pdf import contract, line, stream
-from tests.support.documents.filled_fields import TEXT, filled_in, filled_number
+from tests.support.documents.filled_fields import TEXT, WIDGET, filled_in, filled_number
 from tests.support.documents.pdf_revisions import SignedFile
 from tests.support.documents.signed_bases import makers
 from worker.sandbox.verify.verify import verify
@@ -37,6 +37,7 @@ _USUAL: Final[Mapping[str, bytes]] = {
     b"f .6 g "
     b"119 19 m 119 1 l 1 1 l 2 2 l 118 2 l 118 18 l f 0 G .5 .5 119 19 re s BT /F1 12"
     b" Tf 0 g 4 5 Td (1000) Tj ET",
+    "clip that does not end": b"q 1 1 118 18 re W BT /F1 12 Tf 2 4 Td (1000) Tj ET Q",
     "font again": b"BT /F1 8 Tf 9 TL 2 11 Td (10) Tj /F1 8 Tf T* (00) Tj ET",
     "octal and hexadecimal": b"BT /F1 12 Tf 2 4 Td <31> Tj ET",
 }
@@ -92,6 +93,8 @@ _ODD: Final[Mapping[str, bytes]] = {
     "path within the text": b"BT /F1 12 Tf 2 4 Td (1) Tj 900 0 m (000) Tj ET",
     "clip within the text": b"BT /F1 12 Tf 2 4 Td 0 0 120 20 re W n (1000) Tj ET",
     "divider of no comb": b"0 G 1 w 30 1 m 30 19 l S BT /F1 12 Tf 4 4 Td (1000) Tj ET",
+    "negative width": b"-30 w 0 1 m 120 1 l S BT /F1 12 Tf 2 4 Td (1000) Tj ET",
+    "more than all ink": b"1 3 34 0 k BT /F1 12 Tf 2 4 Td (1000) Tj ET",
     "picture": b"BT /F1 12 Tf 2 4 Td (1000) Tj ET /Fm1 Do",
     "inline picture": b"BT /F1 12 Tf 2 4 Td (1000) Tj ET BI /W 1 /H 1 ID x EI",
     "unended text": b"BT /F1 12 Tf 2 4 Td (1000) Tj",
@@ -123,6 +126,13 @@ def test_odd_drawing_is_not_believed(name: str) -> None:
         (b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>", Answer.YES),
         (
             b"<</Type/Font/Subtype/Type1/BaseFont/Courier/Encoding/WinAnsiEncoding>>",
+            Answer.YES,
+        ),
+        (
+            (
+                b"<</Type/Font/Subtype/Type1/BaseFont/Courier/Encoding<</Type/Encoding"
+                b"/Differences[24/breve/caron 128/bullet/dagger 160/Euro]>>>>"
+            ),
             Answer.YES,
         ),
         (b"<</Type/Font/Subtype/Type1/BaseFont/ZapfDingbats>>", Answer.UNCHECKED),
@@ -202,6 +212,62 @@ def test_comb_has_lines_between_its_cells(at: bytes, wanted: Answer) -> None:
     letters = b"BT /F1 12 Tf 10 4 Td (1) Tj 30 0 Td (0) Tj 30 0 Td (0) Tj ET"
     found = filled_in(field, {b"/V": b"(100)"}, drawn + letters)
     assert found[0] is wanted, found
+
+
+@pytest.mark.parametrize(
+    ("font", "wanted"),
+    [
+        (b"/Encoding/WinAnsiEncoding", Answer.YES),
+        (b"/Encoding/MacExpertEncoding", Answer.UNCHECKED),
+        (b"/Encoding<</Differences[49/C57]>>", Answer.UNCHECKED),
+        (b"/Encoding<</Differences[48/foo]>>", Answer.UNCHECKED),
+        (b"/Encoding<</Differences[4294967345/nine]>>", Answer.UNCHECKED),
+        (b"/FirstChar 49/LastChar 49/Widths[66092]", Answer.UNCHECKED),
+    ],
+)
+def test_signed_font_is_read_alike(font: bytes, wanted: Answer) -> None:
+    """Readers choose a program for it, and its letters by their names."""
+    own = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica%s>>" % font
+    file = SignedFile(makers().signed(contract({21: _EMPTY, 19: own})))
+    look = file.free
+    entries = {b"/V": b"(100)", b"/AP": b"<</N %d 0 R>>" % look}
+    form = b"/Subtype/Form/BBox[0 0 120 20]/Resources<</Font<</Helv 19 0 R>>>>"
+    drawn = b"BT /Helv 12 Tf 2 4 Td (100) Tj ET"
+    later = file.append(
+        {21: file.changed(21, entries), look: file.stream(look, drawn, form)}
+    )
+    report = verify(later, [makers().root])
+    assert report.verdict is wanted, report.signatures[0].changes
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [
+        (b"/Link", Answer.YES),
+        (b"/Square/C[1 1 1]/IC[1 1 1]", Answer.UNCHECKED),
+        (b"/Square/C[1 1 1]/IC[1 1 1]/Elsewhere true", Answer.YES),
+    ],
+)
+def test_field_is_above_other_annotations(kind: bytes, wanted: Answer) -> None:
+    """Poppler draws annotations in their order, and widgets with the others."""
+    rect = b"[200 60 240 80]" if b"Elsewhere" in kind else b"[40 60 140 80]"
+    page = (
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 400]/Contents 5 0 R"
+        b"/Resources<</Font<</F1 7 0 R>>>>/Annots[21 0 R 22 0 R 24 0 R 60 0 R]>>"
+    )
+    square = b"<</Type/Annot/Subtype%s/Rect%s/F 4>>" % (kind, rect)
+    pdf = contract({21: _EMPTY, 3: page, 60: square})
+    file = SignedFile(makers().signed(pdf))
+    look = file.free
+    entries = {b"/V": b"(1000)", b"/AP": b"<</N %d 0 R>>" % look}
+    later = file.append(
+        {
+            21: file.changed(21, entries),
+            look: file.look(look, _USUAL["bare"], b"[0 0 120 20]"),
+        }
+    )
+    report = verify(later, [makers().root])
+    assert report.verdict is wanted, report.signatures[0].changes
 
 
 def test_drawing_has_fonts_alone() -> None:
@@ -285,6 +351,26 @@ def test_readers_draw_a_value_as_it_was_signed(
 
 
 @pytest.mark.parametrize(
+    ("defaults", "value", "wanted"),
+    [
+        (b"/Helv 12 Tf 0 g", b"(1000)", Answer.YES),
+        (b"/Helv 12 Tf 0 g", b"(1\\r000)", Answer.UNCHECKED),
+        (b"/Helv 12 Tf 0 g 400 Tc", b"(1000)", Answer.UNCHECKED),
+        (b"/Helv 12 Tf 0 g 3 Tr", b"(1000)", Answer.UNCHECKED),
+        (b"/Helv 12 Tf /Cour 1 Tf", b"(1000)", Answer.UNCHECKED),
+        (b"/Helv 12 Tf 0 g 1 g", b"(1000)", Answer.UNCHECKED),
+    ],
+)
+def test_signed_entries_draw_a_value_plainly(
+    defaults: bytes, value: bytes, wanted: Answer
+) -> None:
+    """A field without an appearance is drawn by each reader in its own way."""
+    field = _EMPTY.replace(b"/Helv 12 Tf", defaults)
+    found = filled_in(field, {b"/V": value})
+    assert found[0] is wanted, found
+
+
+@pytest.mark.parametrize(
     ("entries", "wanted"),
     [
         ({b"/DA": b"(/Helv 12 Tf 0 0 .5 rg)"}, Answer.YES),
@@ -321,6 +407,43 @@ def test_letters_are_seen_on_their_page(below: bytes, wanted: Answer) -> None:
     drawn = _USUAL["bare"].replace(b"0 g", b".2 g" if b".2" in below else b"0 g")
     later = file.append(
         {21: file.changed(21, entries), look: file.look(look, drawn, b"[0 0 120 20]")}
+    )
+    report = verify(later, [makers().root])
+    assert report.verdict is wanted, report.signatures[0].changes
+
+
+@pytest.mark.parametrize(("most", "wanted"), [(3, Answer.UNCHECKED), (4, Answer.YES)])
+def test_value_is_no_longer_than_it_may(most: int, wanted: Answer) -> None:
+    """Firefox cuts a longer one."""
+    field = TEXT % b"/MaxLen %d" % most + b">>"
+    assert filled_in(field, {b"/V": b"(1000)"}, _USUAL["bare"])[0] is wanted
+
+
+@pytest.mark.parametrize(
+    ("kid", "entries", "wanted"),
+    [
+        (b"", {}, Answer.YES),
+        (b"/V(900)", {}, Answer.UNCHECKED),
+        (b"", {b"/MK": b"<</BG[0]>>"}, Answer.UNCHECKED),
+        (b"", {b"/MK": b"<</BG[.9]>>"}, Answer.YES),
+    ],
+)
+def test_widgets_of_a_field_show_its_value(
+    kid: bytes, entries: Mapping[bytes, bytes], wanted: Answer
+) -> None:
+    """A widget may have a value of its own, or a background of the letters' colour."""
+    form = b"<</Fields[40 0 R 22 0 R 24 0 R]/DA(/Helv 12 Tf 0 g)>>"
+    widget = b"<<%s/Parent 40 0 R%s/Rect[20 60 140 80]>>" % (WIDGET, kid)
+    pdf = contract({20: form, 40: b"<</T(p)/FT/Tx/Kids[21 0 R]>>", 21: widget})
+    file = SignedFile(makers().signed(pdf))
+    look = file.free
+    looks = {b"/AP": b"<</N %d 0 R>>" % look, **entries}
+    later = file.append(
+        {
+            40: file.changed(40, {b"/V": b"(1000)"}),
+            21: file.changed(21, looks),
+            look: file.look(look, _USUAL["bare"], b"[0 0 120 20]"),
+        }
     )
     report = verify(later, [makers().root])
     assert report.verdict is wanted, report.signatures[0].changes

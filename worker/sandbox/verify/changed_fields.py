@@ -4,7 +4,7 @@ Source: ISO 32000-2, 12.5 and 12.7.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import unescape
 from typing import Final
@@ -82,6 +82,7 @@ _FLAGGED: Final = "got flags by which readers show its value in another way"
 _DRAWING: Final = frozenset({"/DA", "/MK", "/Q", "/BS", "/DS"})
 """Entries by which readers draw a field that has no appearance."""
 _NESTED: Final = "has widgets within a widget, whose looks are not compared"
+_OTHER_VALUE: Final = "has a widget with a value of its own"
 _HARMLESS_FLAGS: Final = 1 | 2 | 4
 """Field flags ReadOnly, Required and NoExport. Source: ISO 32000-2, table 227."""
 _TEXT_CHARS: Final = 200
@@ -175,8 +176,9 @@ class ChangedFields:
                 allowed += ((level, form_update(each, title)) for each in fresh)
             self._note(title, spec, changed, allowed)
             widgets = form.after.fields[ref_key(ref)].widgets
-            if any(entry(step.new(Reference(*each)), "/Kids") for each in widgets):
-                self._notes.doubts[title] = _NESTED
+            kids = [step.new(Reference(*each)) for each in widgets]
+            if doubt := _doubt_of_kids(kids, changed):
+                self._notes.doubts[title] = doubt
         return allowed
 
     def _note(
@@ -252,6 +254,20 @@ def _demand_as_visible(
         raise Objection(f'the field "{title}" was hidden or shown after it')
 
 
+def _doubt_of_kids(widgets: Sequence[object], changed: Collection[str]) -> str:
+    """Return what leaves open whether widgets show the value of their field.
+
+    Args:
+        widgets: as they are now.
+        changed: keys of the field's entries that are others than before.
+    """
+    if any(entry(each, "/Kids") is not None for each in widgets):
+        return _NESTED
+    if "/V" in changed and any(entry(each, "/V") is not None for each in widgets):
+        return _OTHER_VALUE
+    return ""
+
+
 def _doubt_of(kind: FieldKind, field: object, changed: Collection[str]) -> str:
     """Return what leaves open which value a filled field shows; empty: nothing.
 
@@ -260,12 +276,13 @@ def _doubt_of(kind: FieldKind, field: object, changed: Collection[str]) -> str:
         field: as it is now.
         changed: keys of its entries that are others than before.
     """
+    if doubt := _doubt_of_drawing(field, changed):
+        return doubt
     flags = int(number(entry(field, "/F")) or 0)
-    is_redrawn = entry(field, "/AP") is None and _DRAWING.intersection(changed)
-    is_recoloured = {"/DA", "/MK"}.intersection(changed) and not _is_legible(field)
+    most = number(inherited(field, "/MaxLen"))
     doubts = {
-        "is drawn by each reader, and in another way than before": is_redrawn,
-        "cannot be read where readers draw fields by themselves": is_recoloured,
+        "has a longer value than it may": most is not None
+        and len(_whole(entry(field, "/V"))) > most,
         "kept the rich text of another value": not _has_its_rich_text(field),
         "has rich text of which a part may not be seen": _UNSHOWN.search(
             _whole(entry(field, "/RV"))
@@ -275,6 +292,20 @@ def _doubt_of(kind: FieldKind, field: object, changed: Collection[str]) -> str:
         and not chooses_value(field),
     }
     return next((words for words, holds in doubts.items() if holds), "")
+
+
+def _doubt_of_drawing(widget: object, changed: Collection[str]) -> str:
+    """Return what leaves open how readers draw a value by themselves; empty: nothing.
+
+    Args:
+        widget: as it is now.
+        changed: keys of its entries that are others than before.
+    """
+    if entry(widget, "/AP") is None and _DRAWING.intersection(changed):
+        return "is drawn by each reader, and in another way than before"
+    if {"/DA", "/MK"}.intersection(changed) and not _is_legible(widget):
+        return "cannot be read where readers draw fields by themselves"
+    return ""
 
 
 def _is_legible(field: object) -> bool:
@@ -392,7 +423,9 @@ class ChangedWidgets:
             is_widget(node, owner, is_mark=is_mark) for node in (old, new)
         ):
             return
-        changed_entries(title, old, new, WIDGET_SHAPES)
+        changed = changed_entries(title, old, new, WIDGET_SHAPES)
+        if doubt := _doubt_of_drawing(new, changed):
+            self._notes.doubts[title] = doubt
         demand_drawn(title, old, new, _value(step.new(Reference(*owner))))
         updates = [
             *by_uses(step, form.before, form_update(ref, title)),

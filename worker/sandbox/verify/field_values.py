@@ -47,7 +47,7 @@ _BLANK_CONTENT: Final = re.compile(
     + _SPACE
     + rb"*+>|<<"
     + _SPACE
-    + rb"*+>>)*+"
+    + rb"*+>>)*"
 )
 """Content that no program takes for more than it is, and that paints nothing."""
 _READ_BYTES: Final = 4096

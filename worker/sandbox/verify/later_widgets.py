@@ -1,5 +1,6 @@
 """Widgets that honest later revisions draw; for confined jobs only."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -33,9 +34,15 @@ from worker.sandbox.verify.field_values import (
 )
 from worker.sandbox.verify.form_tree import full_name, partial_name
 from worker.sandbox.verify.object_history import NEVER, ObjectHistory
-from worker.sandbox.verify.plain_looks import PlainLook, plain_look
+from worker.sandbox.verify.plain_looks import PlainLook, is_legible, plain_look
 
 _NODES: Final = 500_000
+_DRAWN_KINDS: Final = frozenset(
+    ("/Square", "/Circle", "/Line", "/Polygon", "/PolyLine", "/Ink", "/Highlight",
+     "/Underline", "/Squiggly", "/StrikeOut", "/FreeText", "/Text")
+)  # fmt: skip
+"""Kinds of annotations that poppler draws without an appearance."""
+_CONTROLS: Final = re.compile(r"[\x00-\x1f]")
 _HIDDEN: Final = 2
 """Annotation flag. Source: ISO 32000-2, table 167."""
 _PASSWORD: Final = 1 << 13
@@ -253,7 +260,9 @@ class LaterWidgets:
             secret = int(number(inherited(each.node, "/Ff")) or 0) & _PASSWORD
             texts = _expected(each.node)
             cells = _cells(each.node)
-            drawings = tuple(self._drawing(one, cells) for one in widgets if texts)
+            drawings = tuple(
+                self._drawing(one, cells, texts) for one in widgets if texts
+            )
             fonts = (font for plain in drawings if plain for font in plain.fonts)
             found.append(
                 FieldLook(
@@ -268,14 +277,47 @@ class LaterWidgets:
             )
         return found
 
-    @staticmethod
-    def _drawing(widget: _Widget, cells: int) -> PlainLook | None:
+    def _drawing(
+        self, widget: _Widget, cells: int, texts: Sequence[str]
+    ) -> PlainLook | None:
         """Read the drawing of a text; None if it may show more than its text."""
         try:
-            looks = dictionary(resolve(widget.raw), "/AP")
-            return plain_look(entry(looks, "/N"), cells)
+            node = resolve(widget.raw)
+            drawing = entry(dictionary(node, "/AP"), "/N")
+            if self._is_below(widget) or not (
+                drawing or self._draws_alike(node, texts)
+            ):
+                return None
+            return plain_look(drawing, cells)
         except Exception:  # noqa: BLE001 (hostile objects raise anything)
             return None
+
+    def _draws_alike(self, node: object, texts: Sequence[str]) -> bool:
+        """Return whether readers draw a text alike that has no drawing."""
+        form = dictionary(self._reader.root, "/AcroForm")
+        defaults = inherited(node, "/DA") or entry(form, "/DA") or ""
+        ground = [number(each) for each in raw_items(entry(entry(node, "/MK"), "/BG"))]
+        return not any(_CONTROLS.search(text) for text in texts) and is_legible(
+            str(defaults), [each for each in ground if each is not None]
+        )
+
+    def _is_below(self, widget: _Widget) -> bool:
+        """Return whether another annotation may be drawn over a widget.
+
+        Poppler draws annotations in their order, and widgets with the others.
+        """
+        annotations = raw_items(entry(self._pages[widget.page - 1].node, "/Annots"))
+        is_after = False
+        for raw in annotations:
+            self._budget.take()
+            if isinstance(raw, IndirectObject) and raw.idnum == widget.raw.idnum:
+                is_after = True
+            elif is_after:
+                other = resolve(raw)
+                box = read_box(entry(other, "/Rect"))
+                if box and _share(box, widget.rect) and _may_cover(other):
+                    return True
+        return False
 
     def _read_fields(self) -> list[_Field]:
         """Read the terminal fields that have widgets.
@@ -414,6 +456,19 @@ def _expected(field: object) -> tuple[str, ...]:
     if kind is FieldKind.CHOICE:
         return "".join(option_texts(field, values)), "".join(values)
     return ()
+
+
+def _may_cover(annotation: object) -> bool:
+    """Return whether an annotation that is no widget may be drawn over others."""
+    kind = name(annotation, "/Subtype")
+    has_drawing = entry(dictionary(annotation, "/AP"), "/N") is not None
+    return kind in _DRAWN_KINDS or (has_drawing and kind != "/Widget")
+
+
+def _share(one: Rect, other: Rect) -> bool:
+    """Return whether two rectangles have an area in common."""
+    wide = min(one[2], other[2]) - max(one[0], other[0])
+    return wide > 0 and min(one[3], other[3]) > max(one[1], other[1])
 
 
 def _cells(field: object) -> int:

@@ -20,7 +20,6 @@ from typing import Final
 
 from pyhanko.pdf_utils.generic import (
     ArrayObject,
-    DictionaryObject,
     FloatObject,
     IndirectObject,
     NumberObject,
@@ -30,11 +29,11 @@ from pyhanko.pdf_utils.generic import (
 from worker.sandbox.inspect.pdf_objects import (
     dictionary,
     entry,
-    name,
     number,
     raw_items,
     resolve,
 )
+from worker.sandbox.verify.plain_fonts import is_everywhere, is_read_alike
 from worker.sandbox.verify.step_context import raw_entry
 
 _MOST: Final = 64 * 1024
@@ -52,8 +51,8 @@ _TOKEN: Final = re.compile(
     + _END
     + rb"|(?P<operator>[A-Za-z]++\*?|['\"])"
     + _END
-    + rb"|(?P<string>\((?:[^()\\\r]|\\[nrtbf()\\]|\\[0-3][0-7]{2})*+\)"
-    + rb"|<(?:[0-9A-Fa-f]{2})*+>)|(?P<open>\[)|(?P<close>\])"
+    + rb"|(?P<string>\((?:[^()\\\r]|\\[nrtbf()\\]|\\[0-3][0-7]{2})*\)"
+    + rb"|<(?:[0-9A-Fa-f]{2})*>)|(?P<open>\[)|(?P<close>\])"
 )
 _EDGE: Final = 4.0
 """Widest margin, border and line along an edge, in units of the drawing."""
@@ -91,16 +90,6 @@ _WHITE: Final = (1.0, 1.0)
 _BLACK: Final = (0.0, 0.0)
 # Upside down, 66 is 99.
 _TURNS: Final = {(1, 0, 0, 1), (0, 1, -1, 0), (0, -1, 1, 0)}
-_TEXT_FONTS: Final = frozenset(
-    f"/{each}"
-    for family in ("Helvetica", "Courier")
-    for each in (family, *(f"{family}-{style}" for style in
-                           ("Bold", "Oblique", "BoldOblique")))
-) | {"/Times-Roman", "/Times-Bold", "/Times-Italic", "/Times-BoldItalic"}  # fmt: skip
-"""Standard fonts of letters. Source: ISO 32000-1, 9.6.2.2."""
-
-_FONT_KEYS: Final = {"/Type", "/Subtype", "/BaseFont", "/Name", "/Encoding"}
-_ENCODINGS: Final = ("/WinAnsiEncoding", "/MacRomanEncoding", "/StandardEncoding")
 _KEYS: Final = {
     "/Type", "/Subtype", "/FormType", "/BBox", "/Matrix", "/Resources", "/Name",
     "/Filter", "/Length", "/LastModified", "/PieceInfo", "/Metadata",
@@ -237,21 +226,14 @@ def _unusual(drawing: StreamObject, names: set[str]) -> Iterator[int]:
         _NotPlainError: one is missing, or is no object of its own.
     """
     resources = dictionary(drawing, "/Resources")
-    if resources is None or not resources.keys() <= {"/Font", "/ProcSet"}:
+    if resources is None or not resources.keys() <= {"/Font", "/ProcSet", "/Encoding"}:
         raise _NotPlainError  # of default colour spaces, for one
     fonts = dictionary(resources, "/Font")
     for each in names:
         raw = raw_entry(fonts, each)
-        font = resolve(raw)
-        if (
-            isinstance(font, DictionaryObject)
-            and font.keys() <= _FONT_KEYS
-            and name(font, "/Subtype") == "/Type1"
-            and name(font, "/BaseFont") in _TEXT_FONTS
-            and str(entry(font, "/Encoding") or _ENCODINGS[0]) in _ENCODINGS
-        ):
+        if is_everywhere(resolve(raw)):
             continue
-        if not isinstance(raw, IndirectObject):
+        if not isinstance(raw, IndirectObject) or not is_read_alike(resolve(raw)):
             raise _NotPlainError
         yield raw.idnum
 
@@ -389,6 +371,7 @@ class _Reading:
         self._demand(mode == 0)
 
     def line_width(self, width: float) -> None:
+        self._demand(width >= 0)
         self._state = replace(self._state, width=width)
 
     def font(self, font: str, size: float) -> None:
@@ -399,7 +382,9 @@ class _Reading:
 
     def begin_text(self) -> None:
         self._demand(not self._in_text and not self._has_text)
-        self._demand(not self._rects and not self._points and not self._clips)
+        if self._clips:
+            self.end_path()  # which pypdf leaves out; readers do not clip then
+        self._demand(not self._rects and not self._points)
         self._in_text, self._scale = True, 1.0
 
     def end_text(self) -> None:
@@ -641,7 +626,13 @@ class _Reading:
 
 
 def _brightness(parts: Sequence[float]) -> _Range:
-    """Return the brightness of a colour in DeviceGray, DeviceRGB or DeviceCMYK."""
+    """Return the brightness of a colour in DeviceGray, DeviceRGB or DeviceCMYK.
+
+    Raises:
+        _NotPlainError: a part of it is beyond 0 to 1, which readers take differently.
+    """
+    if any(not 0 <= each <= 1 for each in parts):
+        raise _NotPlainError
     unsure = 0.0
     if len(parts) == 4:  # noqa: PLR2004 (CMYK)
         black = parts[3]
@@ -649,7 +640,7 @@ def _brightness(parts: Sequence[float]) -> _Range:
         parts = [1 - min(1.0, each + black) for each in parts[:3]]
     if len(parts) == 1:
         parts = [parts[0]] * 3
-    red, green, blue = (min(max(each, 0.0), 1.0) for each in parts)
+    red, green, blue = parts
     found = 0.3 * red + 0.59 * green + 0.11 * blue
     return found - unsure, found + unsure
 
@@ -670,10 +661,8 @@ def _kind(operand: _Operand) -> str:
     return {float: "n", str: "N", bytes: "s"}[type(operand)]
 
 
-_DEFAULTS: Final = re.compile(
-    r"(?:\s*(?:/[A-Za-z0-9_.+-]+\s+(?P<size>[\d.]{1,8})\s+Tf|"
-    r"(?P<colour>(?:[\d.]{1,8}\s+){1,4})(?:g|rg|k))(?=\s|\Z))*\s*"
-)
+_DEFAULT_FONT: Final = re.compile(r"/[A-Za-z0-9_.+-]+\s+([\d.]{1,8})\s+Tf(?=\s|\Z)")
+_DEFAULT_COLOUR: Final = re.compile(r"((?:[\d.]{1,8}\s+){1,4})(?:g|rg|k)(?=\s|\Z)")
 
 
 def is_legible(defaults: str, ground: Sequence[float]) -> bool:
@@ -685,14 +674,15 @@ def is_legible(defaults: str, ground: Sequence[float]) -> bool:
 
     Source: ISO 32000-2, 12.5.6.19 and 12.7.4.3.
     """
-    found = _DEFAULTS.fullmatch(defaults)
-    if found is None:
+    sizes, colours = _DEFAULT_FONT.findall(defaults), _DEFAULT_COLOUR.findall(defaults)
+    rest = _DEFAULT_COLOUR.sub("", _DEFAULT_FONT.sub("", defaults))
+    if rest.strip() or len(sizes) > 1 or len(colours) > 1:
         return False
     try:
-        size = float(found["size"] or 0)
-        parts = [float(each) for each in (found["colour"] or "0").split()]
+        size = float(*sizes) if sizes else 0.0
+        parts = [float(each) for text in colours for each in text.split()]
         below = _brightness(ground) if len(ground) in {1, 3, 4} else _WHITE
-        colour = _brightness(parts)
+        colour = _brightness(parts) if parts else _BLACK
     except ValueError:
         return False
     return (size == 0 or size >= _SMALLEST) and _contrasts(colour, below)

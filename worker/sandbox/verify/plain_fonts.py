@@ -1,0 +1,119 @@
+"""Fonts by which all readers draw the letters that they read; for confined jobs only.
+
+Without an embedded program the readers choose one. They then draw a letter by its name,
+and differ about names that no list has (`C57`, `uni0030`), other encodings, and widths
+beyond 16 bits.
+
+Source: ISO 32000-2, 9.6 and Annex D.
+"""
+
+from typing import Final
+
+from pyhanko.pdf_utils.generic import DictionaryObject, NameObject, NumberObject
+
+from worker.sandbox.inspect.pdf_objects import (
+    dictionary,
+    entry,
+    name,
+    number,
+    raw_items,
+)
+
+_STANDARD: Final = frozenset(
+    f"/{each}"
+    for family in ("Helvetica", "Courier")
+    for each in (family, *(f"{family}-{style}" for style in
+                           ("Bold", "Oblique", "BoldOblique")))
+) | {"/Times-Roman", "/Times-Bold", "/Times-Italic", "/Times-BoldItalic"}  # fmt: skip
+"""Standard fonts of letters. Source: ISO 32000-1, 9.6.2.2."""
+_KEYS: Final = {
+    "/Type", "/Subtype", "/BaseFont", "/Name", "/Encoding", "/FirstChar", "/LastChar",
+    "/Widths",
+}  # fmt: skip
+_ENCODINGS: Final = {"/WinAnsiEncoding", "/MacRomanEncoding", "/StandardEncoding"}
+_CODE_MOST: Final = 255
+_WIDTH_MOST: Final = 2_000
+_NAMES: Final = """
+    .notdef space exclam quotedbl numbersign dollar percent ampersand quotesingle
+    parenleft parenright asterisk plus comma hyphen period slash zero one two three four
+    five six seven eight nine colon semicolon less equal greater question at
+    A B C D E F G H I J K L M N O P Q R S T U V W X Y Z bracketleft backslash
+    bracketright asciicircum underscore grave a b c d e f g h i j k l m n o p q r s t u
+    v w x y z braceleft bar braceright asciitilde breve caron circumflex dotaccent
+    hungarumlaut ogonek ring tilde bullet dagger daggerdbl ellipsis emdash endash florin
+    fraction guilsinglleft guilsinglright minus perthousand quotedblbase quotedblleft
+    quotedblright quoteleft quoteright quotesinglbase trademark fi fl Lslash OE Scaron
+    Ydieresis Zcaron dotlessi lslash oe scaron zcaron Euro exclamdown cent sterling
+    currency yen brokenbar section dieresis copyright ordfeminine guillemotleft
+    logicalnot registered macron degree plusminus twosuperior threesuperior acute mu
+    paragraph periodcentered cedilla onesuperior ordmasculine guillemotright onequarter
+    onehalf threequarters questiondown Agrave Aacute Acircumflex Atilde Adieresis Aring
+    AE Ccedilla Egrave Eacute Ecircumflex Edieresis Igrave Iacute Icircumflex Idieresis
+    Eth Ntilde Ograve Oacute Ocircumflex Otilde Odieresis multiply Oslash Ugrave Uacute
+    Ucircumflex Udieresis Yacute Thorn germandbls agrave aacute acircumflex atilde
+    adieresis aring ae ccedilla egrave eacute ecircumflex edieresis igrave iacute
+    icircumflex idieresis eth ntilde ograve oacute ocircumflex otilde odieresis divide
+    oslash ugrave uacute ucircumflex udieresis yacute thorn ydieresis
+"""
+_GLYPHS: Final = frozenset(_NAMES.split())
+"""Names of the Latin character set. Source: ISO 32000-2, Annex D.2."""
+_PROGRAMS: Final = ("/FontFile", "/FontFile2", "/FontFile3")
+
+
+def is_everywhere(font: object) -> bool:
+    """Return whether every reader has a font, and draws what it reads.
+
+    Args:
+        font: its dictionary.
+    """
+    return (
+        isinstance(font, DictionaryObject)
+        and font.keys() <= _KEYS
+        and name(font, "/Subtype") == "/Type1"
+        and name(font, "/BaseFont") in _STANDARD
+        and _has_usual_parts(font)
+    )
+
+
+def is_read_alike(font: object) -> bool:
+    """Return whether readers draw a signed font's letters alike.
+
+    An embedded program is the document's own.
+
+    Args:
+        font: its dictionary.
+    """
+    if name(font, "/Subtype") not in {"/Type1", "/TrueType"}:
+        return True
+    descriptor = dictionary(font, "/FontDescriptor")
+    has_program = any(entry(descriptor, each) is not None for each in _PROGRAMS)
+    return has_program or _has_usual_parts(font)
+
+
+def _has_usual_parts(font: object) -> bool:
+    widths = [number(each) for each in raw_items(entry(font, "/Widths"))]
+    return _is_usual_encoding(entry(font, "/Encoding")) and all(
+        each is not None and 0 <= each <= _WIDTH_MOST for each in widths
+    )
+
+
+def _is_usual_encoding(encoding: object) -> bool:
+    """Return whether an encoding is a usual one, with glyphs that have known names."""
+    if not isinstance(encoding, DictionaryObject):
+        return encoding is None or str(encoding) in _ENCODINGS
+    base = entry(encoding, "/BaseEncoding")
+    if base is not None and str(base) not in _ENCODINGS:
+        return False
+    code = -1
+    for each in raw_items(entry(encoding, "/Differences")):
+        if isinstance(each, NameObject):
+            code += 1
+            known = str(each)[1:] in _GLYPHS
+        elif isinstance(each, NumberObject):
+            known = int(each) > code
+            code = int(each) - 1
+        else:
+            return False
+        if not known or code > _CODE_MOST:
+            return False
+    return True
