@@ -67,7 +67,29 @@ class Issuers(CertificateRegistry):
     def __init__(self) -> None:
         super().__init__()
         self._signed: dict[tuple[bytes, bytes], bool] = {}
+        self._known: set[bytes] = set()
         self._tried = 0
+
+    def register(self, cert: x509.Certificate) -> bool:
+        """Register a certificate, and return whether it is a new one.
+
+        One that cannot be read is left out: pyHanko passes over the CRL of an issuer
+        if any certificate of the issuer's name is damaged.
+
+        To pyHanko two certificates of equal issuer and serial number are one, so that
+        whoever comes first with them keeps a real authority out.
+        """
+        if cert.sha256 in self._known:
+            return False
+        self._known.add(cert.sha256)
+        if not is_readable(cert):
+            return False
+        first = self.certs.pop(cert.issuer_serial, None)
+        try:
+            return bool(super().register(cert))
+        finally:
+            if first is not None:
+                self.certs[cert.issuer_serial] = first
 
     def find_potential_issuers(
         self, cert: x509.Certificate, trust_manager: TrustManager
@@ -94,6 +116,29 @@ class Issuers(CertificateRegistry):
                 raise TooManyIssuersError
             self._signed[pair] = _is_signed_by(cert, issuer)
         return self._signed[pair]
+
+
+def is_readable(cert: x509.Certificate) -> bool:
+    """Return whether all that chains and CRLs are chosen by can be read.
+
+    asn1crypto parses what is asked for alone.
+    """
+    try:
+        CertificateRegistry().register(cert)
+        parts = [cert.issuer, cert.subject, cert["tbs_certificate"]["validity"]]
+        parts += [
+            cert.key_usage_value,
+            cert.extended_key_usage_value,
+            cert.basic_constraints_value,
+            cert.authority_key_identifier_value,
+            cert.crl_distribution_points_value,
+        ]
+        for part in parts:
+            if part is not None:
+                _ = part.native
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        return False
+    return True
 
 
 def _is_signed_by(cert: x509.Certificate, issuer: x509.Certificate) -> bool:

@@ -8,7 +8,7 @@ Source: ETSI EN 319 102-1, 5.6.3.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -16,7 +16,12 @@ from typing import Final, Self, TypeVar
 
 from asn1crypto import cms, crl, ocsp, x509
 from pyhanko.pdf_utils.decode_limits import DecodePurpose
-from pyhanko.pdf_utils.generic import IndirectObject
+from pyhanko.pdf_utils.generic import (
+    DictionaryObject,
+    PdfObject,
+    Reference,
+    StreamObject,
+)
 from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.sign.ades.report import AdESSubIndic
 from pyhanko.sign.validation import (
@@ -25,7 +30,6 @@ from pyhanko.sign.validation import (
     SignatureCoverageLevel,
     async_validate_pdf_timestamp,
 )
-from pyhanko.sign.validation.dss import DocumentSecurityStore
 from pyhanko.sign.validation.generic_cms import (
     cms_basic_validation,
     collect_timing_info,
@@ -56,15 +60,17 @@ from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.vocab import SignatureLevel
 from worker.sandbox.inspect.pdf_objects import (
     Key,
-    dictionary,
     entry,
     key_of,
+    number,
     raw_items,
+    resolve,
 )
 from worker.sandbox.verify.issuers import (
     CERTIFICATES_MAX,
     Issuers,
     KeyKindValidator,
+    is_readable,
 )
 from worker.sandbox.verify.revisions import Revisions
 from worker.sandbox.verify.revoked_timestamps import RevokedTsas
@@ -73,6 +79,10 @@ from worker.sandbox.verify.signer_certificates import text
 _Entry = TypeVar("_Entry")
 _Status = TypeVar("_Status")
 _TEXT_CHARS: Final = 200
+_NONE: Final = (None, 1)
+"""Values of /Predictor that are none."""
+_PARTS: Final = "/Certs", "/OCSPs", "/CRLs"
+"""Parts of a DSS. Source: ISO 32000-2, table 261."""
 _ANY_AGE: Final = timedelta(days=200 * 365)
 # Usages are for `signer_certificates`. pyHanko refuses a certificate without key usage,
 # which restricts nothing (RFC 5280, 4.2.1.3), and says no chain was found.
@@ -150,6 +160,8 @@ class Checked:
     is_unrevoked: bool
     """Revocation data covers each certificate of the chain, and revokes none."""
     stamp: StampState
+    has_unread_data: bool
+    """The file has validation data that cannot be read."""
     void: str
     """Why a timestamp of it does not count, though it is right; empty: none."""
 
@@ -179,9 +191,8 @@ class ProofsOfExistence:
         self._stamp_roots = stamp_roots
         self._data = _validation_data(reader)
         self._issuers = Issuers()
-        data = self._data or _ValidationData()
-        if len(data.certificates) <= CERTIFICATES_MAX:
-            self._issuers.register_multiple(data.certificates)
+        if self._data is not None:
+            self._issuers.register_multiple(self._data.certificates)
         self._stamped = [each.signed_revision for each in stamps]
         self._stamps: list[ProofOfExistence] = []
         for stamp in reversed(stamps):
@@ -218,6 +229,7 @@ class ProofsOfExistence:
             level=self._level(signature, proof, is_unrevoked=is_unrevoked),
             is_unrevoked=is_unrevoked,
             stamp=stamp,
+            has_unread_data=self._data is not None and not self._data.is_whole,
             void=void[0] if void else "",
         )
 
@@ -484,6 +496,8 @@ class _ValidationData:
     certificates: list[x509.Certificate] = field(default_factory=list)
     ocsps: list[OCSPContainer] = field(default_factory=list)
     crls: list[CRLContainer] = field(default_factory=list)
+    is_whole: bool = True
+    """All entries could be read."""
 
     def current_at(self, moment: datetime) -> Self:
         """Return the data without what was out of date at a time."""
@@ -508,90 +522,173 @@ def _is_current(data: OCSPContainer | CRLContainer, moment: datetime) -> bool:
 
 
 def _validation_data(reader: PdfFileReader) -> _ValidationData | None:
-    """Read the DSS; entries that cannot be read are left out. None: there is no DSS."""
-    try:
-        store = DocumentSecurityStore.read_dss(reader)
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 (none, or a forged one: nothing is gained by it)
-        return None
-    kept = [*store.certs.values(), *store.ocsps, *store.crls]
-    dropped = _dropped_entries(reader, {key for each in kept if (key := key_of(each))})
-    return _ValidationData(
-        certificates=_load(
-            lambda der: [x509.Certificate.load(der)],
-            DecodePurpose.CERTIFICATE,
-            [*store.certs.values(), *dropped["/Certs"]],
-        ),
-        # As containers, or each context would parse all of them again.
-        ocsps=_load(
-            lambda der: process_legacy_ocsp_input([ocsp.OCSPResponse.load(der)]),
-            DecodePurpose.OCSP_RESPONSE,
-            [*store.ocsps, *dropped["/OCSPs"]],
-        ),
-        crls=_load(
-            lambda der: process_legacy_crl_input([crl.CertificateList.load(der)]),
-            DecodePurpose.CRL,
-            [*store.crls, *dropped["/CRLs"]],
-        ),
-    )
+    """Read the DSS of all revisions, entry by entry. None: there is no DSS.
 
-
-def _dropped_entries(
-    reader: PdfFileReader, kept: set[Key]
-) -> dict[str, list[IndirectObject]]:
-    """Find what earlier revisions have in the DSS, and the newest one has not.
-
-    PAdES lets entries be removed. Without the CRL that revokes its certificate a
-    signature would be valid again, so that what was there once counts.
-
-    Args:
-        reader: the open file.
-        kept: streams of the newest DSS.
+    Entries that cannot be read are left out: anybody can append such entries.
     """
-    found: dict[str, list[IndirectObject]] = {"/Certs": [], "/OCSPs": [], "/CRLs": []}
-    seen = set(kept)
     try:
-        revisions = Revisions(reader)
+        streams = _StoredEntries(Revisions(reader)).streams()
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 (forged cross-references raise anything)
-        return found
-    for revision in range(revisions.count - 1):
-        try:
-            store = dictionary(revisions.view(revision).root, "/DSS")
-            for part, entries in found.items():
-                for raw in raw_items(entry(store, part)):
-                    key = key_of(raw)
-                    if isinstance(raw, IndirectObject) and key and key not in seen:
-                        seen.add(key)
-                        entries.append(raw)
-        except MemoryError:
-            raise
-        except Exception:  # noqa: BLE001, S110 (a forged revision proves nothing)
-            pass
-        if not any(found.values()):
-            revisions.forget(revision)
-    return found
+        return None
+    if streams is None:
+        return None
+    certificates, has_all = _load(
+        _certificate, DecodePurpose.CERTIFICATE, streams["/Certs"]
+    )
+    # As containers, or each context would parse all of them again.
+    ocsps, has_all_ocsps = _load(_ocsps, DecodePurpose.OCSP_RESPONSE, streams["/OCSPs"])
+    crls, has_all_crls = _load(_crls, DecodePurpose.CRL, streams["/CRLs"])
+    return _ValidationData(
+        certificates=certificates,
+        ocsps=ocsps,
+        crls=crls,
+        is_whole=has_all and has_all_ocsps and has_all_crls,
+    )
+
+
+class _StoredEntries:
+    """Entries that the DSS ever had, in any revision.
+
+    PAdES lets entries be removed. Without the CRL that revokes its certificate a
+    signature would be valid again, so that what was there once counts. Each version of
+    an object is read once, whichever revisions show it.
+
+    Args:
+        revisions: of the open file.
+    """
+
+    def __init__(self, revisions: Revisions) -> None:
+        self._revisions = revisions
+        self._seen: set[tuple[str, Key]] = set()
+
+    def streams(self) -> dict[str, list[StreamObject]] | None:
+        """Return the streams of each part, the oldest first; None: there is no DSS."""
+        found: dict[str, list[StreamObject]] = {part: [] for part in _PARTS}
+        count = self._revisions.count
+        roots = [self._revisions.trailer(each).get("/Root") for each in range(count)]
+        stores = [
+            store
+            for root in roots
+            for catalog in self._versions("/Root", root)
+            for store in self._versions_of_entry(catalog, "/DSS")
+            if isinstance(store, DictionaryObject)
+        ]
+        for store in stores:
+            for part, streams in found.items():
+                for listed in self._versions_of_entry(store, part):
+                    for raw in raw_items(listed):
+                        streams += [
+                            each
+                            for each in self._versions(f"{part} entry", raw)
+                            if isinstance(each, StreamObject)
+                        ]
+        return found if stores else None
+
+    def _versions_of_entry(self, holder: object, key: str) -> Iterator[PdfObject]:
+        if isinstance(holder, DictionaryObject) and key in holder:
+            yield from self._versions(key, holder.raw_get(key))
+
+    def _versions(self, role: str, raw: object) -> Iterator[PdfObject]:
+        """Yield a direct object, or each version of an object that is referred to.
+
+        Args:
+            role: of the object; in each of them it is read once.
+            raw: the object, or a reference to it.
+        """
+        key = key_of(raw)
+        if key is None:
+            if isinstance(raw, PdfObject):
+                yield raw
+            return
+        if (role, key) in self._seen:
+            return
+        self._seen.add((role, key))
+        for revision in self._revisions.changes(key):
+            view = self._revisions.view(revision)
+            try:
+                yield view.get_object(Reference(*key, pdf=view))
+            except MemoryError:
+                raise
+            except Exception:  # noqa: BLE001, S112 (a forged object proves nothing)
+                continue
+            finally:
+                self._revisions.forget(revision)
 
 
 def _load(
     parse: Callable[[bytes], list[_Entry]],
     purpose: DecodePurpose,
-    refs: Iterable[IndirectObject],
-) -> list[_Entry]:
-    """Parse streams of a DSS: equal ones once, and those that cannot be read not."""
+    streams: Iterable[StreamObject],
+) -> tuple[list[_Entry], bool]:
+    """Parse streams of a DSS, equal ones once, and say whether all could be read.
+
+    Of too many the oldest ones are read: others may be appended by anybody.
+    """
     found: dict[bytes, list[_Entry]] = {}
-    for ref in refs:
+    is_whole = True
+    for stream in streams:
+        if len(found) >= CERTIFICATES_MAX or _has_predictor(stream):
+            is_whole = False
+            continue
         try:
-            data = ref.get_object().read_data(purpose)
+            data = stream.read_data(purpose)
             if data not in found:
                 found[data] = parse(data)
         except MemoryError:
             raise
-        except Exception:  # noqa: BLE001, S112 (an entry that proves nothing)
-            continue
-    return [each for entries in found.values() for each in entries]
+        except Exception:  # noqa: BLE001 (an entry that proves nothing)
+            is_whole = False
+    return [each for entries in found.values() for each in entries], is_whole
+
+
+def _has_predictor(stream: StreamObject) -> bool:
+    """Return whether the rows of a stream have PNG's filters.
+
+    No program writes validation data so. A kilobyte of such rows in the file costs half
+    a second.
+    """
+    parameters = entry(stream, "/DecodeParms")
+    listed = [resolve(each) for each in raw_items(parameters)]
+    return any(
+        number(entry(each, "/Predictor")) not in _NONE for each in [parameters, *listed]
+    )
+
+
+# asn1crypto parses what is asked for alone. What every validation asks for is asked for
+# here, or one entry would fail them all.
+
+
+def _certificate(der: bytes) -> list[x509.Certificate]:
+    certificate = x509.Certificate.load(der)
+    if not is_readable(certificate):
+        raise ValueError(certificate.sha256)
+    return [certificate]
+
+
+def _ocsps(der: bytes) -> list[OCSPContainer]:
+    found = process_legacy_ocsp_input([ocsp.OCSPResponse.load(der)])
+    _demand_usable(found)
+    ValidationContext(trust_roots=[], allow_fetching=False, ocsps=found)
+    return found
+
+
+def _crls(der: bytes) -> list[CRLContainer]:
+    found = process_legacy_crl_input([crl.CertificateList.load(der)])
+    _demand_usable(found)
+    ValidationContext(trust_roots=[], allow_fetching=False, crls=found)
+    return found
+
+
+def _demand_usable(found: Iterable[OCSPContainer | CRLContainer]) -> None:
+    """Read the dates of revocation data.
+
+    Raises:
+        ValueError: they cannot be read.
+    """
+    for each in found:
+        _is_current(each, SystemClock().now())
 
 
 def _time_of(token: cms.SignedData) -> datetime:

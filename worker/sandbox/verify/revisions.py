@@ -101,6 +101,10 @@ class Revisions:
         at = bisect_right(history, (revision, True)) - 1
         return history[at][0] if at >= 0 and history[at][1] else None
 
+    def changes(self, key: Key) -> list[int]:
+        """Return the revisions in which an object got a value, the oldest first."""
+        return [each for each, is_used in self._history.get(key, ()) if is_used]
+
     def keys_of(self, number: int) -> Iterator[Key]:
         """Yield a number with each generation that the file has of it."""
         return ((number, each) for each in self._generations.get(number, ()))

@@ -29,6 +29,11 @@ _NO_REVOCATION_DATA: Final = unchecked(
     CheckCode.TRY_LATER,
     "the file has no revocation data for the certificate, and nothing was fetched",
 )
+_UNREAD_REVOCATION_DATA: Final = unchecked(
+    CheckCode.TRY_LATER,
+    "the file has no revocation data for the certificate that can be read, and nothing "
+    "was fetched",
+)
 _REVOKED: Final = {
     AdESFailure.REVOKED,
     AdESIndeterminate.REVOKED_NO_POE,
@@ -169,7 +174,9 @@ def check_revocation(checked: Checked, claimed: datetime | None) -> Check:
             claimed=claimed,
             reason=_reason(status),
         )
-    return YES if checked.is_unrevoked else _NO_REVOCATION_DATA
+    if checked.is_unrevoked:
+        return YES
+    return _UNREAD_REVOCATION_DATA if checked.has_unread_data else _NO_REVOCATION_DATA
 
 
 def _reason(status: ChainStatus) -> str:

@@ -140,13 +140,17 @@ def _verified(
         [x509.Certificate.load(root) for root in each]
         for each in (roots, roots if stamp_roots is None else stamp_roots)
     )
-    stamps = [each.signature for each in file.timestamps() if each.signature]
+    answers = [(each, _answer(file, each)) for each in file.timestamps()]
+    # A copy of a stamp in a later revision stamps none of what that revision follows.
+    stamps = [
+        each.signature
+        for each, answer in answers
+        if each.signature is not None and answer is not Answer.NO
+    ]
     proofs = ProofsOfExistence(file.reader, stamps, trusted, of_stamps, revoked)
     reports = [_report(file, each, proofs) for each in file.of_people()]
     reports += [
-        _bare_report(file, each)
-        for each in file.timestamps()
-        if _answer(file, each) is not Answer.YES
+        _bare_report(file, each) for each, answer in answers if answer is not Answer.YES
     ]
     compared, changed = file.history.pages_compared
     return VerificationReport(
