@@ -855,6 +855,39 @@ def test_time_grows_with_the_file(name: str) -> None:
     assert growth(lambda n: read_structure(made[n]), size) < MOST
 
 
+def _renumbered(count: int) -> bytes:
+    """Free numbers and use them again, with as many revisions before and after."""
+    pdf = BASE
+    rounds = (0, b"n"), (1, b"f"), (1, b"n")
+    for generation, kind in rounds:
+        revision = Appended(pdf)
+        for number in range(FREE, FREE + count):
+            at = 0
+            if kind == b"n":
+                at = revision.write(number, b"null", generation)
+            revision.list(number, at, generation, kind)
+        pdf = revision.table()
+        out, previous = bytearray(pdf), Appended(pdf).previous
+        for _ in range(count):
+            start = len(out)
+            out += (
+                b"xref\n0 1\n0000000000 65535 f \ntrailer\n"
+                b"<</Size 999999/Root 1 0 R/Prev %d>>\nstartxref\n%d\n%%%%EOF\n"
+                % (previous, start)
+            )
+            previous = start
+        pdf = bytes(out)
+    return pdf
+
+
+def test_time_grows_with_objects_and_revisions() -> None:
+    """Twice as many of both take about twice the time, not four times."""
+    made = {count: _renumbered(count) for count in (200, 400)}
+
+    assert read(made[200]).examined
+    assert growth(lambda n: read(made[n]), 200) < MOST
+
+
 @pytest.mark.parametrize(
     "pdf", [shared_length(1_000), replaced_streams(60)], ids=["length", "streams"]
 )

@@ -8,6 +8,7 @@ for it (`worker.sandbox.structure.values`).
 import io
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
@@ -120,14 +121,22 @@ class CheckedReader(Reader):
             raise PdfReadError("the file ends in a comment")
         super().__init__(io.BytesIO(pdf), pdf)
 
-    @property
+    @cached_property
+    def _encryption(self) -> PdfObject:
+        """Raw `/Encrypt`. pyHanko searches all trailers for it, for each object."""
+        trailer = self.trailer
+        raw: PdfObject = NullObject()
+        if "/Encrypt" in trailer:
+            raw = trailer.raw_get("/Encrypt")
+        return raw
+
+    @cached_property
     def encrypt_dict(self) -> DictionaryObject | None:
         """The encryption dictionary; `/Encrypt null` is none, as null is no entry.
 
         pyHanko takes it for damage. Source: ISO 32000-2, 7.3.7.
         """
-        trailer = self.trailer
-        raw = trailer.raw_get("/Encrypt") if "/Encrypt" in trailer else NullObject()
+        raw = self._encryption
         if isinstance(raw, IndirectObject):
             # pyHanko leaves this one untyped.
             raw = self.get_object(raw.reference, never_decrypt=True)  # type: ignore[no-untyped-call]
@@ -178,9 +187,7 @@ class CheckedReader(Reader):
         ref = Reference(number, generation, self)
         # Neither is encrypted (ISO 32000-2, 7.5.8.2 and 7.6.2).
         is_plain = ref in self.xrefs.xref_stream_refs or (
-            "/Encrypt" in self.trailer
-            and self.trailer.raw_get("/Encrypt")
-            == IndirectObject(number, generation, self)
+            self._encryption == IndirectObject(number, generation, self)
         )
         return self._read_object(ref, place, is_plain)
 

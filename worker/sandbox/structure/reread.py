@@ -7,6 +7,7 @@ values are compared.
 """
 
 import io
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Final
@@ -14,7 +15,7 @@ from typing import Final
 import pikepdf
 from pyhanko.pdf_utils.generic import Reference
 from pyhanko.pdf_utils.reader import PdfFileReader
-from pyhanko.pdf_utils.xref import ObjStreamRef
+from pyhanko.pdf_utils.xref import ObjStreamRef, XRefSectionData
 
 from worker.sandbox.structure.ambiguity import (
     AmbiguityKind,
@@ -67,20 +68,14 @@ def compare_places(
     Raises:
         UsedUpError: the budget is used up.
     """
-    newest = _newest_revisions(opened)
+    listed_in = _listing_sections(opened)
     for number, listings in history.items():
         generations = _generations(listings)
         steps.take(_STEPS_EACH + len(listings) * max(len(generations), 1))
         entry = listings[-1].entry
         for generation in generations:
-            try:
-                # pyHanko searches each section, from the newest one on. Those that do
-                # not list the number are left out.
-                place = opened.xrefs.get_historical_ref(
-                    Reference(number, generation, opened), newest[number]
-                )
-            except KeyError:
-                place = None
+            ref = Reference(number, generation, opened)
+            place = _place_in(listed_in[number], ref)
             here: object = None
             if entry.kind == 1 and entry.detail == generation and entry.where:
                 here = entry.where
@@ -95,18 +90,38 @@ def compare_places(
                 findings.add(kind, at if at < len(pdf) else entry.at, number, words)
 
 
-def _newest_revisions(opened: PdfFileReader) -> dict[int, int]:
-    """Return the last revision in which pyHanko finds a number listed."""
-    newest: dict[int, int] = {}
-    for revision in range(opened.xrefs.total_revisions):
+def _listing_sections(opened: PdfFileReader) -> dict[int, list[XRefSectionData]]:
+    """Return the sections in which pyHanko finds each number listed, newest first."""
+    found: dict[int, list[XRefSectionData]] = defaultdict(list)
+    for revision in reversed(range(opened.xrefs.total_revisions)):
         section = opened.xrefs.get_xref_data(revision)
         parts = [section]
         if section.hybrid is not None:
             parts.append(section.hybrid.xref_data)
+        numbers: set[int] = set()
         for data in parts:
-            for listed in (data.freed, data.xrefs_in_objstm, data.standard_xrefs):
-                newest |= dict.fromkeys(listed, revision)
-    return newest
+            numbers.update(data.freed, data.xrefs_in_objstm, data.standard_xrefs)
+        for number in numbers:
+            found[number].append(section)
+    return found
+
+
+def _place_in(sections: Sequence[XRefSectionData], ref: Reference) -> object:
+    """Return where pyHanko finds an object; None for a free or undefined one.
+
+    pyHanko's own search asks all sections, those too that do not list the number. With
+    many numbers and many sections its cost is quadratic.
+
+    Args:
+        sections: those that list the number, the newest first.
+        ref: reference to the object.
+    """
+    for section in sections:
+        try:
+            return section.try_resolve(ref)
+        except KeyError:
+            continue
+    return None
 
 
 def _introduced(history: History, entry: Entry, place: object) -> int:
