@@ -13,6 +13,7 @@ from typing import Final
 
 import pytest
 from cryptography import x509
+from cryptography.x509.oid import NameOID
 
 from appliance.domain.verification import Answer, SignatureReport
 from tests.support.documents.contract_pdf import contract, rewritten
@@ -199,6 +200,39 @@ def test_damaged_certificate_hides_no_revocation_by_a_crl(at: int) -> None:
 
     assert f.qpdf.Root.DSS.CRLs
     assert first(forged) == first(pdf)
+
+
+_SIGNED_BY: Final = {
+    "RSA with other parameters": ("2a864886f70d01010b", "2a864886f70d01010a"),
+    "unknown algorithm": ("2a864886f70d01010b", "2a864886f70d01014b"),
+    "bits that are none": ("0382010100", "0382010109"),
+}
+"""Bytes of the authority's certificate, and what a twin has in their place."""
+
+
+@pytest.mark.parametrize("kind", _SIGNED_BY)
+def test_chain_that_fails_otherwise_hides_no_revocation(kind: str) -> None:
+    """It has a twin of the authority whose own signature cannot be checked."""
+    old, new = map(bytes.fromhex, _SIGNED_BY[kind])
+    data, root = revoked()
+    f = SignedFile(data)
+    authority = next(
+        der
+        for der in (bytes(each.read_bytes()) for each in f.qpdf.Root.DSS.Certs)
+        if _common_name(der) == "CA larga"
+    )
+    twin = authority.replace(old, new)
+    assert twin != authority
+
+    report = first(with_entry(data, "Certs", twin), root)
+
+    assert report.revocation.answer is Answer.NO
+    assert report.trust.answer is Answer.YES
+
+
+def _common_name(der: bytes) -> str:
+    names = x509.load_der_x509_certificate(der).subject
+    return str(names.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
 
 
 def test_copy_of_a_timestamp_proves_no_time_for_later_signatures() -> None:

@@ -14,6 +14,7 @@ from typing import Final
 from asn1crypto import algos, x509
 from asn1crypto.keys import PublicKeyInfo
 from cryptography.exceptions import InvalidSignature
+from cryptography.x509 import load_der_x509_certificate
 from pyhanko_certvalidator.authority import TrustAnchor
 from pyhanko_certvalidator.registry import CertificateRegistry, TrustManager
 from pyhanko_certvalidator.sig_validate import (
@@ -121,12 +122,21 @@ class Issuers(CertificateRegistry):
 def is_readable(cert: x509.Certificate) -> bool:
     """Return whether all that chains and CRLs are chosen by can be read.
 
-    asn1crypto parses what is asked for alone.
+    asn1crypto parses what is asked for alone, and an exception on one chain makes
+    pyHanko give all others up.
     """
     try:
+        load_der_x509_certificate(cert.dump())
         CertificateRegistry().register(cert)
-        parts = [cert.issuer, cert.subject, cert["tbs_certificate"]["validity"]]
-        parts += [
+        signed = cert["tbs_certificate"]
+        parts = [
+            cert.issuer,
+            cert.subject,
+            signed["validity"],
+            signed["signature"],
+            cert["signature_algorithm"],
+            cert["signature_value"],
+            cert.public_key["algorithm"],
             cert.key_usage_value,
             cert.extended_key_usage_value,
             cert.basic_constraints_value,
