@@ -4,6 +4,9 @@ Source: ISO 32000-2, 7.3.8.2, 7.5.7 and 7.5.8.
 """
 
 import re
+import zlib
+from base64 import a85encode
+from functools import partial
 from typing import Final
 
 from tests.support.documents.contract_pdf import line
@@ -189,6 +192,82 @@ def catalog_in_object_stream(f: SignedFile) -> bytes:
             *(Row(each, 2, number, at_) for at_, (each, _) in enumerate(bodies)),
         ],
     )
+
+
+def _other_pages(f: SignedFile) -> tuple[bytes, bytes, dict[int, bytes]]:
+    """Give the catalog as signed, another one within a string, and what that shows."""
+    tree, page, content = range(f.free, f.free + 3)
+    forged = f.changed(f.catalog, {b"/Pages": b"%d 0 R" % tree})
+    changes = {b"/Parent": b"%d 0 R" % tree, b"/Contents": b"%d 0 R" % content}
+    objects = {
+        tree: b"<</Type/Pages/Kids[%d 0 R]/Count 1>>" % page,
+        page: f.changed(f.page, {**changes, b"/Annots": None}),
+        content: f.stream(content, PRICE),
+    }
+    forged = forged.replace(b"(", b"[").replace(b")", b"]")
+    return f.changed(f.catalog), forged, objects
+
+
+def _catalog_again(f: SignedFile, objects: dict[int, bytes], holder: bytes) -> bytes:
+    """Append an object stream with a string, and the catalog after it."""
+    number = f.free + 3
+    return f.append_rows(
+        {**objects, number: holder},
+        lambda at: [
+            *(Row(each, 1, at[each]) for each in (*objects, number)),
+            Row(f.free + 10, 2, number, 0),
+            Row(f.catalog, 2, number, 1),
+        ],
+    )
+
+
+@STREAMS("object stream: vertical tabs in base 85", "another page tree")
+def base_85_with_tabs(f: SignedFile) -> bytes:
+    """Have the data move by 4 bytes for each 5 tabs that are digits to a reader."""
+    good, forged, objects = _other_pages(f)
+    groups = -(-(len(forged) + 2) // 4)
+    start = 20 + 4 * groups
+    text = (b"(" + b" " * 19 + forged).ljust(start - 2) + b")\n"
+    head = b"%d 0 %d %d " % (f.free + 10, f.catalog, start)
+    head = head.ljust(-(-len(head) // 4) * 4)
+    data = head + text + good + b"\n"
+    cut = len(head) + 4
+    body = a85encode(data[:cut]) + b"\x0b" * (5 * groups) + a85encode(data[cut:])
+    entries = b"/Type/ObjStm/N 2/Filter/ASCII85Decode/First %d" % len(head)
+    return _catalog_again(f, objects, f.stream(f.free + 3, body + b"~>", entries))
+
+
+def _with_rows(shape: bytes, f: SignedFile) -> bytes:
+    """Have the data begin a byte later for each row, without the predictor."""
+    good, forged, objects = _other_pages(f)
+    columns, first = 900, 60
+    rows = len(forged) + 8
+    text_at = rows * columns + 10
+    start = text_at + rows + 1
+    head = b"%d 0 %d %d " % (f.free + 10, f.catalog, start - first)
+    data = (head.ljust(first) + b"(").ljust(text_at) + forged + b")"
+    data = data.ljust(start) + good + b"\n"
+    packed = zlib.compress(
+        b"".join(
+            b"\0" + data[at : at + columns].ljust(columns)
+            for at in range(0, len(data), columns)
+        ),
+        9,
+    )
+    entries = b"/Type/ObjStm/N 2/First %d" % first + shape % columns
+    return _catalog_again(f, objects, f.stream(f.free + 3, packed, entries))
+
+
+_SHAPES: Final = {
+    "array of filters, one dictionary": (
+        b"/Filter[/FlateDecode]/DecodeParms<</Predictor 15/Columns %d>>"
+    ),
+    "one filter, array of dictionaries": (
+        b"/Filter/FlateDecode/DecodeParms[<</Predictor 15/Columns %d>>]"
+    ),
+}
+for _name, _shape in _SHAPES.items():
+    STREAMS(f"object stream: {_name}", "another page tree")(partial(_with_rows, _shape))
 
 
 @STREAMS("length: direct, too short", "the signed price, or another one")

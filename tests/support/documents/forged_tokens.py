@@ -124,12 +124,52 @@ def section_in_stream(f: SignedFile) -> bytes:
     return bytes(out + holder + b"startxref\n%d\n%%%%EOF\n" % start)
 
 
-@TOKENS("/Prev: a second one, with NUL", "another price for poppler", has_table)
-def prev_with_nul(f: SignedFile) -> bytes:
-    """Name a forged revision by a key that ends at its NUL to poppler."""
-    forged = SignedFile(f.append(with_price(f)))
-    key = b"/Prev#00 %d" % forged.previous
-    return forged.append(new_price(f), previous=f.previous, more=key)
+def _hidden_section(f: SignedFile, start: int) -> tuple[bytes, int]:
+    """Write a section for another catalog, of numbers that no other section lists.
+
+    Args:
+        f: the signed file.
+        start: offset at which the bytes will stand.
+
+    Returns:
+        The bytes, and the offset of the section.
+    """
+    tree, page, content, holder, section = range(f.free + 20, f.free + 25)
+    bodies = [
+        (f.catalog, f.changed(f.catalog, {b"/Pages": b"%d 0 R" % tree})),
+        (tree, b"<</Type/Pages/Kids[%d 0 R]/Count 1>>" % page),
+        (page, f.changed(f.page, {
+            b"/Parent": b"%d 0 R" % tree, b"/Contents": b"%d 0 R" % content,
+        })),
+    ]  # fmt: skip
+    out = bytearray(start)
+    rows = [Row(each, 2, holder, index) for index, (each, _) in enumerate(bodies)]
+    for number, body in (
+        (content, f.stream(content, PRICE)),
+        (holder, f.object_stream(holder, bodies)),
+    ):
+        rows.append(Row(number, 1, len(out)))
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    at = len(out)
+    entries = f.trailer(section + 1, f.previous)
+    made = f.with_stream(out, rows, entries, number=section)
+    return made[start : made.rindex(b"startxref")], at
+
+
+def _second_prev(key: bytes, f: SignedFile) -> bytes:
+    """Name a section within a stream that nothing refers to by a key like /Prev."""
+    start, made = 0, b""
+    while not made or made.index(b"stream\n", len(f.pdf)) + 7 != start:
+        start = made.index(b"stream\n", len(f.pdf)) + 7 if made else len(f.pdf)
+        body, at = _hidden_section(f, start)
+        made = f.append({f.free: stream(body)}, more=key + b" %d" % at)
+    return made
+
+
+for _name, _key in {"at its end": b"/Prev#00", "within": b"/Prev#00x"}.items():
+    TOKENS(f"/Prev: a second one, NUL {_name}", "another price for poppler")(
+        partial(_second_prev, _key)
+    )
 
 
 @TOKENS("/Prev: past a forged revision", "another price by repair")

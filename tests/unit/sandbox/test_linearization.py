@@ -56,10 +56,10 @@ def found(pdf: bytes) -> list[int]:
 
 @pytest.mark.parametrize(
     ("length", "key"),
-    [(b"%d" % TOTAL, b"L"), (b"%d.0" % TOTAL, b"L"), (b"+%d" % TOTAL, b"#4C")],
+    [(b"%d" % TOTAL, b"L"), (b"%d.0" % TOTAL, b"L"), (b"+%d" % TOTAL, b"L")],
 )
 def test_later_revision_may_not_reach_the_length(length: bytes, key: bytes) -> None:
-    """A real number and an escaped key count as Firefox reads them."""
+    """A real number counts as Firefox reads it."""
     base = signed_file(length, key)
     assert found(base) == []
     places = found(grown(base, TOTAL))
@@ -103,6 +103,75 @@ def test_dictionary_of_another_form_is_one(part: str) -> None:
     changed = base.replace(old, new, 1)
     assert changed != base
     assert found(grown(changed, TOTAL)) != []
+
+
+ODD: Final = {
+    "minus signs within the number": (b"/L 3", b"/L 3-"),
+    "exponent": (b"/L 30000", b"/L 3e4"),
+    "two numbers": (b"/L 30000", b"/L 30000 0"),
+    "key with an escape": (b"/L 3", b"/#4C 3"),
+    "name of its own with an escape": (b"/Linearized", b"/#4cinearized"),
+    "word that is no token": (b"/L 3", b"/X abc/L 3"),
+    "string": (b"/L 3", b"/X(a)/L 3"),
+    "dictionary": (b"/L 3", b"/X<<>>/L 3"),
+    "reference": (b"/L 30000", b"/L 4 0 R"),
+    "vertical tab": (b"/L 3", b"/L\x0b3"),
+    "number of the object": (b"9 0 obj", b"1-9 0 obj"),
+    "generation": (b"9 0 obj", b"9 x obj"),
+    "word before the object": (b"9 0 obj", b"x 9 0 obj"),
+    "end": (b"/T 0>>", b"/T 0 >"),
+}
+"""What is written in place of what."""
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("listed", [True, False])
+def test_dictionary_that_is_not_plain_is_ambiguous(
+    kind: str,
+    listed: bool,
+) -> None:
+    """Programs read different numbers there, whatever the length of the file."""
+    old, new = ODD[kind]
+    base = signed_file()
+    start = base.index(b"9 0 obj")
+    end = base.index(b"endobj", start)
+    odd = base[start:end].replace(old, new, 1)
+    assert odd != base[start:end]
+    if not listed:
+        odd = odd.replace(b"9 0 obj", b"95 0 obj")
+
+    places = found(base[:start] + odd + base[end:])
+
+    assert places == [0]
+
+
+@pytest.mark.parametrize(
+    "new", [b"/L 30000%x\n", b"/L 30000.0", b"/L\x0030000", b"\f/L 30000"]
+)
+def test_dictionary_with_blanks_and_comments_is_plain(new: bytes) -> None:
+    """White space and comments stand between tokens."""
+    base = signed_file()
+    changed = base.replace(b"/L 30000", new, 1)
+
+    assert changed != base
+    assert found(changed) == []
+
+
+@pytest.mark.parametrize("key", [b"/Linearized", b"/L#69nearized"])
+def test_dictionary_within_the_header_line_is_ambiguous(key: bytes) -> None:
+    """PDFium begins to read after nine bytes, where others read a comment."""
+    line = b"%%PDF-1.7 9 0 obj<<%s 1/L 30000/H[0 0]/O 3/E 0/N 1/T 0>>\n" % key
+    base = signed_file()
+    old = base[: base.index(b"\n") + 1]
+
+    assert found(line + base[len(old) :]) == [0]
+
+
+def test_word_in_another_object_is_no_dictionary() -> None:
+    """The first object can be read, and is another one."""
+    base = signed_file().replace(b"/Linearized 1", b"/X(/Linearized)", 1)
+
+    assert found(base) == []
 
 
 def test_linearized_file_itself_is_not_ambiguous() -> None:

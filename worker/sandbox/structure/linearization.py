@@ -69,10 +69,13 @@ def check_linearization(pdf: bytes, findings: Findings, steps: Steps) -> None:
     begin = start if first is None else first.end()
     tokens = TokenReader(pdf, steps, compares=False).read(begin)
     is_clear = first is not None and tokens.complete and not tokens.faults
+    # PDFium begins to read nine bytes after the header, be that within a comment.
+    searched = pdf[start : begin if is_clear else start + _SEARCHED]
+    steps.take(len(searched) // _BYTES_A_STEP)
+    if b"/Linearized" in _unescaped(searched):
+        _refuse(start, findings)
+        return
     if not is_clear:
-        steps.take(_SEARCHED // _BYTES_A_STEP)
-        if b"/Linearized" in _unescaped(pdf[start : start + _SEARCHED]):
-            _refuse(start, findings)
         return
     if b"Linearized" not in (tokens.entries or {}):
         return

@@ -188,7 +188,8 @@ def _parameters(data: bytes, at: int, steps: Steps, *, is_listed: bool) -> list[
                 words = f"filter parameters with a /{key.decode()}"
                 raise AmbiguousError(f"{words} that is no direct integer")
             values[index] = value
-        if is_listed is (bracket is None):
+        is_usual = values == [*_PARAMETERS.values()]
+        if is_listed is (bracket is None) and not is_usual:
             raise AmbiguousError("filter parameters of another shape than its filter")
     if bracket is not None and _END_ARRAY.match(data, end) is None:
         raise AmbiguousError("filter parameters of several filters")

@@ -29,10 +29,10 @@ SPACE: Final = rb"(?:" + BLANK + rb"++|%[^\r\n]*+)*+"
 END: Final = rb"(?=[\0\t\n\f\r ()<>\[\]{}/%]|\Z)"
 """Look-ahead for the end of a regular token."""
 # PDFium takes 80 and FF for white space. Programs differ in what they read of a number
-# sign that does not begin two digits, and of a NUL, where some end the name.
+# sign that does not begin two digits, and of a NUL, where some end the name. The group
+# is not possessive: Python before 3.11.5 does not go back to its last whole turn.
 _NAME: Final = (
-    rb"/(?:[^#\x80\xff\0\t\n\f\r ()<>\[\]{}/%]++|#(?!00)[0-9A-Fa-f]{2})*+"
-    rb"(?![#\x80\xff])"
+    rb"/(?:[^#\x80\xff\0\t\n\f\r ()<>\[\]{}/%]++|#(?!00)[0-9A-Fa-f]{2})*" + END
 )
 TEXT: Final = rb"\((?:[^()\\]++|\\[\0-\xff]|\((?:[^()\\]++|\\[\0-\xff])*+\))*+\)"
 _SIMPLE: Final = (
