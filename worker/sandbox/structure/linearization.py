@@ -26,7 +26,7 @@ _PLAIN: Final = re.compile(
     SPACE
     + rb"<<(?:"
     + SPACE
-    + rb"/(?:[A-Za-z]|#[0-9A-Fa-f]{2})++(?:"
+    + rb"/[A-Za-z]++(?:"
     + _NUMBER
     + rb"|"
     + SPACE
