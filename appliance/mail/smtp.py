@@ -3,6 +3,7 @@
 Source: RFC 5321; RFC 3207 (STARTTLS), RFC 8314 (TLS from the first byte).
 """
 
+import asyncio
 import re
 import ssl
 from dataclasses import dataclass
@@ -41,6 +42,22 @@ class Delivery:
     """Code and words, without addresses; or what failed."""
 
 
+class _Client(aiosmtplib.SMTP):
+    """A client whose connection is closed by the time `close` lets the loop go on.
+
+    The library waits for a server's end of TLS (30 s by Python's default), and nothing
+    waits for the library: the socket stayed open when the loop ended before that.
+    """
+
+    def close(self) -> None:
+        """Close the connection, and send the end of TLS without waiting for it."""
+        transport = self.transport
+        super().close()
+        if isinstance(transport, asyncio.WriteTransport):
+            # All that was written has been answered, or is of no more use.
+            transport.abort()
+
+
 class MailServer:
     """Hands mails to the server of the settings.
 
@@ -66,9 +83,9 @@ class MailServer:
         path = self._settings.password_file
         return None if path is None else read_password(path)
 
-    def _client(self) -> aiosmtplib.SMTP:
+    def _client(self) -> _Client:
         settings = self._settings
-        return aiosmtplib.SMTP(
+        return _Client(
             hostname=settings.host,
             port=settings.server_port,
             timeout=settings.timeout_s,

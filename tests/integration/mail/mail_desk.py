@@ -140,7 +140,7 @@ def mail_settings(server: TestMailServer, **values: Any) -> dict[str, Any]:
         "port": server.port,
         "tls": "none",
         "from_address": "firma@rubrica.example",
-        "timeout_s": 5,
+        "timeout_s": 60,
         **values,
     }
 
@@ -178,7 +178,7 @@ async def drain(sender: MailSender, until: Any) -> None:
     """Run a sender as chores do, until something is so."""
     stop = asyncio.Event()
     running = asyncio.create_task(sender.run(stop))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await until():  # noqa: ASYNC110 (the record tells nobody)
             await asyncio.sleep(0.02)
     stop.set()

@@ -3,7 +3,13 @@
 The server is a real one. Source: docs/mail.md "Setting it up".
 """
 
+import gc
+import socket
+import ssl
+import threading
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +17,7 @@ import pytest
 from appliance.operations import system
 from appliance.operations.answers import Answers, settings_text
 from appliance.operations.containers import LAYOUT
+from appliance.operations.setup import mail_server as mail_server_answers
 from appliance.operations.setup import servers
 from appliance.operations.setup.questions import ask_all, look
 from appliance.settings import MailSettings, SettingsError, load_settings
@@ -24,6 +31,12 @@ from tests.support.services.mail_server import (
 from tests.support.services.server_certificates import Authority, make_authority
 
 _SENDER = "firma@example.org"
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine takes longer to answer than setup waits."""
+    monkeypatch.setattr(mail_server_answers, "CONNECT_S", 60)
 
 
 @pytest.fixture
@@ -108,6 +121,50 @@ def test_what_the_server_does_not_take_is_told(
     assert "certificate" in strange
     assert refused.startswith("535")
     assert "otra clave" not in refused
+
+
+@contextmanager
+def _never_ending_server(tls: ssl.SSLContext) -> Iterator[int]:
+    """A server, TLS from the first byte, that answers QUIT and keeps the connection.
+
+    Args:
+        tls: of it.
+
+    Yields:
+        Its port.
+    """
+    is_over = threading.Event()
+
+    def serve() -> None:
+        plain, _ = listener.accept()
+        with tls.wrap_socket(plain, server_side=True) as connection:
+            connection.sendall(b"220 ready\r\n")
+            for line in connection.makefile("rb"):
+                if line.startswith(b"QUIT"):
+                    connection.sendall(b"221 bye\r\n")
+                    break
+                connection.sendall(b"250 fine\r\n")
+            is_over.wait()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1]
+        is_over.set()
+        thread.join()
+
+
+def test_connection_is_closed_that_the_server_does_not_end(
+    tmp_path: Path, authority: Authority
+) -> None:
+    """No socket is left to the garbage collector, whose warning fails the test."""
+    tls = server_tls(*authority.certify(tmp_path, "localhost"))
+    with _never_ending_server(tls) as port:
+        answers = _answers(
+            port, tmp_path, mail_tls="implicit", mail_ca=str(authority.certificate)
+        )
+        assert look(answers, "mail_ca") == []
+        gc.collect()
 
 
 def test_server_that_is_away_is_told(tmp_path: Path) -> None:
