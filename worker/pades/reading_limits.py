@@ -55,6 +55,13 @@ _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _collecting: Final[set[int]] = set()
 """Threads that look for cycles. What runs there meanwhile is others' destructors and
 callbacks, which would be left half done."""
+_calling_back: Final[dict[str, object]] = {}
+"""The collector's phase, `start` or `stop`, while its callbacks run; else empty.
+
+Python drops what is raised in a callback. `_begin_collecting` is one itself, and its
+thread is in `_collecting` only once it has run: the phase is set before it, and removed
+after `_end_collecting`, by methods of `dict`, which are done without a step of Python.
+"""
 
 
 def _begin_collecting(phase: str, _info: object) -> None:
@@ -68,8 +75,13 @@ def _end_collecting(phase: str, _info: object) -> None:
 
 
 # Around all other callbacks, as far as they are known by now.
-gc.callbacks.insert(0, _begin_collecting)
-gc.callbacks.append(_end_collecting)
+gc.callbacks[:] = [
+    _calling_back.__setitem__,
+    _begin_collecting,
+    *gc.callbacks,
+    _end_collecting,
+    _calling_back.pop,
+]
 
 
 class _OutOfBounds(BaseException):
@@ -149,15 +161,18 @@ class _Watch:
             time.sleep(_LOOK_S)
 
     def _look_at(self, reading: _Reading, blocks: int) -> None:
-        if reading.thread in _collecting:
-            return
         if reading.blocks is None:
             reading.blocks = blocks
         is_late = time.clock_gettime(reading.clock) >= reading.ends_at
         if is_late or blocks - reading.blocks >= reading.objects:
             reading.is_over = True
-            # At each look anew: what is raised while a destructor runs is swallowed.
-            _raise_in(ctypes.c_ulong(reading.thread), ctypes.py_object(_OutOfBounds))
+            thread = ctypes.c_ulong(reading.thread)
+            error = ctypes.py_object(_OutOfBounds)
+            # Python switches threads after calls and in loops, and there is neither
+            # between this test and the raise: no collection begins in the meantime.
+            if not _calling_back and reading.thread not in _collecting:
+                # At each look anew: a destructor swallows what is raised in it.
+                _raise_in(thread, error)
 
 
 _watches: Final[dict[int, _Watch]] = {}

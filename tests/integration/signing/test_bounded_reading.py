@@ -6,6 +6,7 @@ come through.
 
 import asyncio
 import gc
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -169,6 +170,27 @@ def test_collection_of_cycles_comes_to_its_end() -> None:
         gc.callbacks.remove(collecting)
 
     assert begun == ended != [0]
+
+
+@pytest.mark.usefixtures("small_heap")
+def test_end_is_never_raised_where_a_collection_begins_or_ends() -> None:
+    """Python would drop it there; a thread that only collects is mostly there."""
+
+    def collect_on() -> None:
+        while True:
+            gc.collect(0)
+
+    dropped: list[object] = []
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda raised: dropped.append(raised.object)
+    try:
+        for _ in range(20):
+            with pytest.raises(DocumentRefusedError), bounded(0):
+                collect_on()
+    finally:
+        sys.unraisablehook = hook
+
+    assert dropped == []
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
