@@ -10,7 +10,7 @@ from playwright.async_api import Page, Route, expect
 
 from tests.support.appliance.appliance import TestPerson
 from tests.support.browsers import ceremony
-from tests.support.browsers.browsers import Opener
+from tests.support.browsers.browsers import Opener, until
 from tests.support.browsers.frame_host import FrameSite, file_of
 from tests.support.documents import pdfs
 
@@ -383,12 +383,12 @@ async def test_frame_that_is_removed_while_signing_leaves_a_signature(
 
 async def reached(site: FrameSite, person: TestPerson, wanted: set[str]) -> None:
     """Wait until somebody's one request is in one of some states."""
-    for _ in range(200):
+
+    def is_reached() -> bool:
         states = {state for _, state in site.requests(person)}
-        if states and states <= wanted:
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError(states)
+        return bool(states) and states <= wanted
+
+    await until(is_reached)
 
 
 async def test_unsigned_request_of_a_session_is_over_with_it(
@@ -405,12 +405,7 @@ async def test_unsigned_request_of_a_session_is_over_with_it(
     assert listed == []
 
     site.end_request(request)
-    for _ in range(100):
-        ((_, state),) = site.requests(person)
-        if state == "vencida":
-            break
-        await asyncio.sleep(0.1)
-    assert state == "vencida"
+    await reached(site, person, {"vencida"})
 
 
 @pytest.mark.parametrize("who", ["signer", "host"])

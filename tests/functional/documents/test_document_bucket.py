@@ -55,7 +55,7 @@ def lost(
 
 def checks(appliance: Appliance) -> dict[str, str]:
     """What `/readyz` says of each part."""
-    with httpx.Client(base_url=appliance.base_url, timeout=30) as client:
+    with httpx.Client(base_url=appliance.base_url, timeout=60) as client:
         found: dict[str, str] = client.get("/readyz").json()["checks"]
         return found
 

@@ -480,7 +480,7 @@ def _prod_face(appliance: Appliance) -> Iterator[tuple[str, str]]:
     )
     url = f"http://127.0.0.1:{port}"
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while True:
             try:
                 httpx.get(f"{url}/healthz", timeout=60)

@@ -40,7 +40,7 @@ class Mailbox:
     def next(self, address: str, subject: str) -> CaughtMail:
         """The mail to somebody with these words in its subject, once it came."""
         waited = threading.Event()
-        for _ in range(300):
+        for _ in range(1200):
             for mail in self.server.caught:
                 if mail.recipients == (address,) and subject in mail.message["Subject"]:
                     return mail

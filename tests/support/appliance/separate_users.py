@@ -32,7 +32,7 @@ from tests.support.processes.scratch import short_folder
 from tests.support.services.postgres import PostgresServer, program
 from tests.support.services.redis import RedisServer
 
-_READY_S: Final = 60.0
+_READY_S: Final = 300.0
 _PASSWORD: Final = "database"
 """Name of a password's file, and of the credential in its place."""
 _PROCESSES: Final = (
@@ -262,6 +262,6 @@ class AppliancePerUser(Appliance):
 def _serves(url: str) -> bool:
     """Whether a role is ready: the console sends to its sign-in."""
     try:
-        return httpx.get(url, timeout=5, verify=NO_TLS).status_code in {200, 303}
+        return httpx.get(url, timeout=60, verify=NO_TLS).status_code in {200, 303}
     except httpx.HTTPError:
         return False

@@ -27,7 +27,7 @@ from tests.support.processes.scratch import short_folder
 _RECORDER: Final = Path(__file__).parent / "walk_recorder"
 _ROLES: Final = ("api", "signing")
 _SIGNATURES: Final = 10
-_TELLS_S: Final = 30.0
+_TELLS_S: Final = 120.0
 _REST_S: Final = 0.2
 
 

@@ -280,14 +280,13 @@ async def firefox(
         await browser.close()
 
 
-async def until(happened: Callable[[], object], *, most_s: float = 10) -> None:
+async def until(happened: Callable[[], object]) -> None:
     """Wait for what a browser does in its own time.
 
     Args:
         happened: true, or anything but empty, when it did.
-        most_s: seconds after which it counts as not happening.
     """
-    deadline = time.monotonic() + most_s
+    deadline = time.monotonic() + PATIENCE_MS / 1000
     while not happened():
         assert time.monotonic() < deadline, "it did not happen"
         await asyncio.sleep(0.02)

@@ -34,7 +34,7 @@ LONGEST_S: Final = 25.0
 
 For long tests, which have the machine to themselves; elsewhere callers are patient.
 """
-_PATIENCE_S: Final = 60.0
+_PATIENCE_S: Final = 300.0
 _LOOK_S: Final = 0.1
 """Between two looks; one may open the record, which takes its time."""
 NO_REDIS: Final = '[redis]\nurl = "redis://127.0.0.1:1/0"'

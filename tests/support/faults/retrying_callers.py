@@ -26,7 +26,7 @@ from appliance.requests.intake import Intake
 from tests.support.appliance.appliance import Appliance, TestPerson, intake_order
 from tests.support.processes.plain_http import NO_TLS
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 300.0
 """After which a caller gives up, so that a failing test ends."""
 _AGAIN_S = 0.2
 """Pause after a broken connection."""

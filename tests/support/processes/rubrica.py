@@ -27,7 +27,7 @@ _AT_LOAD: Final = ("LD_", "GLIBC_", "MALLOC_", "LC_", "OPENSSL_", "PYTHON", "COV
 _ALSO_AT_LOAD: Final = ("LANG", "LANGUAGE", "TZ")
 """Variables, or what they begin with, that are read before a program runs."""
 _ROOT: Final = Path(__file__).parents[3]
-_END_S: Final = 10.0
+_END_S: Final = 60.0
 
 
 class Loaded:

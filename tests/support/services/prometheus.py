@@ -30,7 +30,7 @@ class Prometheus:
 
     def __init__(self, port: int) -> None:
         self._client = httpx.Client(
-            base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=10
+            base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60
         )
 
     @classmethod

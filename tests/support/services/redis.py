@@ -9,7 +9,7 @@ from typing import Final
 from redis import Redis
 from redis.exceptions import RedisError
 
-_START_S: Final = 10
+_START_S: Final = 60
 
 
 class RedisServer:
@@ -33,7 +33,7 @@ class RedisServer:
         """Start it and wait until it answers.
 
         Raises:
-            RuntimeError: it does not answer within 10 s.
+            RuntimeError: it does not answer within a minute.
         """
         if self._process is not None:
             return
