@@ -227,6 +227,12 @@ def test_request_that_kills_workers_stalls_nobody(
     assert_sound(crowd, before=before)
 
 
+def until_another_ends(crowd: Crowd) -> None:
+    """Wait amid its calls until one more of them has its document."""
+    count = len(crowd.calls)
+    until(lambda: len(crowd.calls) > count)
+
+
 @pytest.mark.parametrize("role", ["api", "chores"])
 def test_kill_of_another_role_loses_nothing(
     sqlite_appliance: Appliance, people: list[TestPerson], role: str
@@ -236,7 +242,7 @@ def test_kill_of_another_role_loses_nothing(
     crowd = Crowd(sqlite_appliance, people, pdfs.one_page(), at_least=20)
     with crowd.calling():
         for _ in range(2):
-            time.sleep(0.3)
+            until_another_ends(crowd)
             kill_one(sqlite_appliance, role)
 
     assert_sound(crowd, before=before)
@@ -249,7 +255,7 @@ def test_kill_of_redis_loses_nothing(postgres_appliance: Appliance) -> None:
     crowd = Crowd(postgres_appliance, people, pdfs.one_page(), at_least=20)
     with crowd.calling():
         for _ in range(2):
-            time.sleep(0.3)
+            until_another_ends(crowd)
             kill_one(postgres_appliance, "redis")
 
     assert_sound(crowd, before=before)
@@ -279,7 +285,7 @@ def test_kill_of_the_supervisor_loses_nothing(
     children = psutil.Process(sqlite_appliance.pid).children()
     crowd = Crowd(sqlite_appliance, people, pdfs.one_page(), at_least=20)
     with crowd.calling():
-        time.sleep(0.3)
+        until_another_ends(crowd)
         sqlite_appliance.kill()
         sqlite_appliance.start()
         assert not [child for child in children if is_alive(child)]
@@ -297,7 +303,7 @@ def test_restart_in_the_midst_keeps_all(
     }
     crowd = Crowd(sqlite_appliance, people, pdfs.one_page(), at_least=20)
     with crowd.calling():
-        time.sleep(0.3)
+        until_another_ends(crowd)
         assert sqlite_appliance.stop() == 0
         sqlite_appliance.start()
 

@@ -120,9 +120,10 @@ async def test_init_while_modules_load_is_kept(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """What comes before the page's modules have come is judged when they have."""
+    sent = asyncio.Event()
 
     async def late(route: Any) -> None:
-        await asyncio.sleep(1)
+        await sent.wait()
         await route.continue_()
 
     await page.route("**/main.js", late)
@@ -132,6 +133,7 @@ async def test_init_while_modules_load_is_kept(
     inside = page.frame_locator("iframe").locator("#title")
     await inside.wait_for(state="attached")
     await site.send(page, "init", site.init(token, person))
+    sent.set()
 
     await site.wait(page, "handshake.ack")
     assert await site.types(page) == ["svc.ready", "svc.handshake.ack"]

@@ -9,7 +9,6 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
 from typing import Final
@@ -305,8 +304,8 @@ def test_chores_raise_levels_and_end_what_lapses(
     assert added.returncode == 0, added.stderr
     wishes = ProfileWishes(SignatureLevel.B_LT, TimestampPolicy.REQUIRED, tsa=(FIRST,))
     raised = appliance.new_request(signer, pdfs.one_page(), wishes=wishes)
-    soon = datetime.now(UTC) + timedelta(seconds=3)
-    lapsing = appliance.new_request(signer, pdfs.one_page(), expires=soon)
+    lapsing = appliance.new_request(signer, pdfs.one_page())
+    appliance.let_lapse(lapsing)
 
     with appliance.client(signer) as client:
         sign(client, signer, raised)

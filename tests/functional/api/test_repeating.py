@@ -3,7 +3,6 @@
 import hashlib
 import json
 import socket
-import time
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -20,7 +19,7 @@ from tests.support.appliance.http_calls import (
     state_of,
 )
 from tests.support.documents import pdfs
-from tests.support.faults.fault_injection import held
+from tests.support.faults.fault_injection import held, until
 
 PDF = "application/pdf"
 SIGN = "/solicitudes/firmar"
@@ -97,7 +96,10 @@ def test_client_that_hangs_up_repeats(
     """Whoever leaves in the middle of the call finds its result by repeating it."""
     body = json.dumps(command(signer, request_id)).encode()
     address = urlsplit(appliance.base_url)
-    with socket.create_connection((address.hostname, address.port)) as connection:
+    with (
+        held(appliance),
+        socket.create_connection((address.hostname, address.port)) as connection,
+    ):
         connection.sendall(
             head(
                 appliance,
@@ -109,7 +111,7 @@ def test_client_that_hangs_up_repeats(
             + body
         )
         # In the middle: after the password is read, before the document is there.
-        time.sleep(0.03)
+        until(lambda: state_of(client, request_id) == "en_proceso")
 
     answer = sign(client, signer, request_id)
 

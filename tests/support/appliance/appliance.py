@@ -35,7 +35,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from sqlalchemy import update
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database.tables import login_secret
+from appliance.core.database.tables import login_secret, signature_request
 from appliance.core.database.tables import person as person_table
 from appliance.domain.activation import IntentRow
 from appliance.domain.clock import Clock
@@ -467,6 +467,19 @@ class Appliance:
         """A document for somebody to sign; its `solicitudId`."""
         order = replace(intake_order(person, name, expires), wishes=wishes)
         return self.do(lambda front: front.intake.create_request(order, pdf))
+
+    def let_lapse(self, request: int) -> None:
+        """Have the time of a request be over, without waiting for its end."""
+
+        async def change(front: ServiceRegistry) -> None:
+            async with front.core.store.write() as transaction:
+                await transaction.connection.execute(
+                    update(signature_request)
+                    .where(signature_request.c.id == request)
+                    .values(expires=front.clock.now())
+                )
+
+        self.do(change)
 
     def new_process(self, people: Sequence[TestPerson], pdf: bytes) -> list[int]:
         """A document for people to sign in turn; their `solicitudId`s."""
