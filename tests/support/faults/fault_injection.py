@@ -53,17 +53,22 @@ def harmed(**options: str) -> Iterator[Appliance]:
 
 
 @contextmanager
-def troubled(**options: str) -> Iterator[tuple[Appliance, Pkcs11Shim]]:
+def troubled(
+    *, call_limit_s: float = 3, **options: str
+) -> Iterator[tuple[Appliance, Pkcs11Shim]]:
     """An appliance whose HSM fails as it is told to, and what tells it.
 
-    A call that hangs is ended after 3 s.
+    Args:
+        call_limit_s: after which a call that hangs is ended with its worker.
+        options: of `Appliance.made`.
     """
     with short_folder() as folder:
         crash, shims = folder / "crash", folder / "shim"
         crash.mkdir()
         shims.mkdir()
         shim = Pkcs11Shim(shims, load_profile("softhsm2").modules[0])
-        hsm = f'module = "{shim.path}"\ncall_limit_s = 3\n{options.pop("hsm", "")}'
+        limit = f"call_limit_s = {call_limit_s}"
+        hsm = f'module = "{shim.path}"\n{limit}\n{options.pop("hsm", "")}'
         environment = {VARIABLE: str(crash), **shim.environment}
         with Appliance.made(
             folder, environment=environment, hsm=hsm, **options

@@ -31,8 +31,6 @@ from appliance.settings import Settings
 from tests.support.appliance.appliance import Appliance
 from tests.support.processes.event_loops import run_apart
 
-_PATIENCE_S: Final = 60.0
-
 
 @dataclass(frozen=True, slots=True)
 class Loot:
