@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.backends import REQUESTS, TestBackend, backend_of
 from tests.support.appliance.http_calls import problem
+from tests.support.appliance.rate_windows import in_one_minute
 from tests.support.documents import pdfs
 from tests.support.processes.scratch import short_folder
 
@@ -65,39 +67,45 @@ def test_what_is_left_is_told(backend: TestBackend) -> None:
     assert re.fullmatch(r'"llamadas";r=18;t=\d+', second.headers["RateLimit"])
 
 
-def test_calls_beyond_the_rate_are_told_when(
-    limited: Appliance, backend: TestBackend
-) -> None:
+def test_calls_beyond_the_rate_are_told_when(limited: Appliance) -> None:
     """By key: another one of the same integrator calls on."""
-    answers = [backend.client.get(REQUESTS) for _ in range(21)]
+
+    def call() -> tuple[str, list[httpx.Response]]:
+        with backend_of(limited) as backend:
+            return backend.code, [backend.client.get(REQUESTS) for _ in range(21)]
+
+    code, answers = in_one_minute(call)
 
     assert [each.status_code for each in answers[:20]] == [200] * 20
     problem(answers[20], 429, "RATE_LIMITED")
     assert 1 <= int(answers[20].headers["Retry-After"]) <= 120
     assert answers[20].headers["RateLimit"].startswith('"llamadas";r=0;t=')
-    with backend_of(limited, code=backend.code) as other:
+    with backend_of(limited, code=code) as other:
         assert other.client.get(REQUESTS).status_code == 200
 
 
-def test_sessions_have_a_rate_of_their_own(backend: TestBackend) -> None:
+def test_sessions_have_a_rate_of_their_own(limited: Appliance) -> None:
     """Both calls count: three are opened in all; a wrong key takes nothing of it."""
-    for _ in range(5):
-        backend.client.post(
-            SESSION, params={"id": backend.code}, headers={"X-Api-Key": "rbk_test_x"}
-        )
-    opened = [
-        backend.client.post(SESSION, params={"id": backend.code}),
-        backend.client.post("/api/integration/sessions", json={}),
-        backend.client.post(SESSION, params={"id": backend.code}),
-    ]
+
+    def call() -> list[httpx.Response]:
+        with backend_of(limited) as backend:
+            whose, post = {"id": backend.code}, backend.client.post
+            for _ in range(5):
+                post(SESSION, params=whose, headers={"X-Api-Key": "rbk_test_x"})
+            return [
+                post(SESSION, params=whose),
+                post("/api/integration/sessions", json={}),
+                post(SESSION, params=whose),
+                post(SESSION, params=whose),
+                post("/api/integration/sessions", json={}),
+            ]
+
+    *opened, refused, refused_too = in_one_minute(call)
 
     assert [each.status_code for each in opened] == [200, 201, 200]
     assert '"sesiones";r=0' in opened[2].headers["RateLimit"]
-    refused = backend.client.post(SESSION, params={"id": backend.code})
     problem(refused, 429, "RATE_LIMITED")
-    problem(
-        backend.client.post("/api/integration/sessions", json={}), 429, "RATE_LIMITED"
-    )
+    problem(refused_too, 429, "RATE_LIMITED")
 
 
 def test_requests_of_a_day_are_the_integrators(
