@@ -14,7 +14,13 @@ from appliance.domain.errors import SENTENCES
 from appliance.web import i18n
 from tests.support.appliance.appliance import TestPerson
 from tests.support.browsers import ceremony
-from tests.support.browsers.browsers import Opener, choose_file, is_focused, resize
+from tests.support.browsers.browsers import (
+    Opener,
+    choose_file,
+    is_focused,
+    resize,
+    until_focused,
+)
 from tests.support.browsers.ceremony import at, go
 from tests.support.browsers.frame_host import FrameSite, file_of
 from tests.support.documents import pdfs
@@ -240,7 +246,7 @@ async def test_language_switch_keeps_what_was_typed(
     await expect(frame.locator("html")).to_have_attribute("lang", "en")
     assert await frame.input_value("#cuil") == "20-2675"
     assert await frame.input_value("#email") == "ana@"
-    assert await is_focused(frame.locator("#language"))
+    await until_focused(frame.locator("#language"))
     await frame.fill("#cuil", person.cuil)
     await frame.fill("#email", person.email)
     await go(frame)
@@ -260,7 +266,7 @@ async def test_code_and_password_are_ready_to_be_typed(
     frame = site.frame(page)
     await ceremony.read(frame)
     await at(frame, "code")
-    assert await is_focused(frame.locator("#code"))
+    await until_focused(frame.locator("#code"))
     described = await frame.locator("#code").get_attribute("aria-describedby")
     assert described is not None
     assert described.split()[0] == "title"
@@ -269,4 +275,4 @@ async def test_code_and_password_are_ready_to_be_typed(
     await ceremony.choose_place(frame)
     await at(frame, "password")
 
-    assert await is_focused(frame.locator("#password"))
+    await until_focused(frame.locator("#password"))

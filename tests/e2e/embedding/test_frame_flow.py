@@ -19,7 +19,7 @@ from appliance.domain.text.civil_time import ZONE
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.lent_person import lend
 from tests.support.browsers import ceremony
-from tests.support.browsers.browsers import Opener, choose_file, is_focused, tab_to
+from tests.support.browsers.browsers import Opener, choose_file, tab_to, until_focused
 from tests.support.browsers.frame_host import ALLOW, FrameSite, file_of, user_data
 from tests.support.browsers.host_page import HostPage
 from tests.support.documents import pdfs
@@ -351,7 +351,7 @@ async def test_wrong_password_says_how_many_are_left(
     await ceremony.go(frame)
 
     await expect(frame.locator("#alert")).to_contain_text("Intentos restantes: 9.")
-    assert await is_focused(frame.locator("#password"))
+    await until_focused(frame.locator("#password"))
     await ceremony.sign(frame, person)
     await site.wait(page, "signature.completed")
     assert await site.errors(page) == []
@@ -455,7 +455,7 @@ async def test_page_that_is_none_is_refused_at_its_field(
         await ceremony.go(frame)
         await expect(frame.locator(".field #alert"), typed).to_have_text(told)
         await expect(frame.locator("#page")).to_have_attribute("aria-invalid", "true")
-        assert await is_focused(frame.locator("#page"))
+        await until_focused(frame.locator("#page"))
         await frame.fill("#page", "1")
         await frame.locator("#page").blur()
         await expect(frame.locator("#alert")).to_be_hidden()

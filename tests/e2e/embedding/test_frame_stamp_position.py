@@ -15,7 +15,7 @@ from playwright.async_api import Browser, Frame, Page, Route, expect
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.lent_person import lend
 from tests.support.browsers import ceremony
-from tests.support.browsers.browsers import Opener, is_focused, tab_to
+from tests.support.browsers.browsers import Opener, tab_to, until_focused
 from tests.support.browsers.ceremony import at, go
 from tests.support.browsers.frame_host import FrameSite, file_of
 from tests.support.browsers.host_page import HostPage
@@ -177,7 +177,7 @@ async def test_arrow_keys_move_the_mark_and_say_where_it_is(placing: Frame) -> N
     )
     after = await _settled(frame)
     assert after[:2] == pytest.approx([before[0] + 20, before[1] - 11], abs=1.5)
-    assert await is_focused(mark)
+    await until_focused(mark)
     for _ in range(90):
         await page.keyboard.press("ArrowDown")
     await expect(frame.locator("#status")).to_contain_text("cm de arriba")

@@ -15,10 +15,10 @@ from tests.support.browsers import ceremony
 from tests.support.browsers.browsers import (
     Opener,
     axe,
-    is_focused,
     press_on,
     resize,
     tab_to,
+    until_focused,
 )
 from tests.support.browsers.frame_host import FrameSite, file_of
 from tests.support.documents import pdfs
@@ -90,7 +90,7 @@ async def test_focus_begins_each_step_at_its_title(
     await ceremony.give_code(frame, person)
     await ceremony.at(frame, "place")
 
-    assert await is_focused(frame.locator("#title"))
+    await until_focused(frame.locator("#title"))
 
 
 async def test_language_is_switched_in_the_frame(

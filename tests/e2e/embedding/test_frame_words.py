@@ -7,7 +7,7 @@ from playwright.async_api import Frame, Page, expect
 
 from tests.support.appliance.appliance import TestPerson
 from tests.support.browsers import ceremony
-from tests.support.browsers.browsers import Opener, is_focused
+from tests.support.browsers.browsers import Opener, until_focused
 from tests.support.browsers.ceremony import at, go
 from tests.support.browsers.frame_host import FrameSite, file_of
 from tests.support.documents import pdfs
@@ -109,10 +109,10 @@ async def test_leaving_is_asked_where_something_is_lost(
     await page.keyboard.press("Enter")
     dialog = frame.get_by_role("dialog", name="¿Salir sin firmar?")
     await expect(dialog).to_be_visible()
-    assert await is_focused(dialog.get_by_role("button", name="Seguir acá"))
+    await until_focused(dialog.get_by_role("button", name="Seguir acá"))
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
-    assert await is_focused(cancel)
+    await until_focused(cancel)
     assert await site.payloads(page, "cancelled") == []
     await page.keyboard.press("Enter")
     await dialog.get_by_role("button", name="Salir").press("Enter")

@@ -5,7 +5,7 @@ from playwright.async_api import expect
 
 from appliance.developer_docs.pages import PAGES
 from tests.support.appliance.appliance import Appliance
-from tests.support.browsers.browsers import Opener, is_focused, press_on
+from tests.support.browsers.browsers import Opener, press_on, until_focused
 from tests.support.browsers.page_appearance import LOADED_AT, PageAppearance
 
 
@@ -58,7 +58,7 @@ async def test_keyboard_reaches_contents(
     page = await open_page("phone")
     await page.goto(f"{appliance.base_url}/docs/es/webhooks")
     await page.keyboard.press("Tab")
-    assert await is_focused(page.get_by_role("link", name="Ir al contenido"))
+    await until_focused(page.get_by_role("link", name="Ir al contenido"))
 
     await press_on(page, page.locator("summary"))
     await press_on(page, page.get_by_role("link", name="Vectores de prueba").first)

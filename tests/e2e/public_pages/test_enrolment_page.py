@@ -15,8 +15,8 @@ from tests.support.browsers.browsers import (
     SIZES,
     Opener,
     axe,
-    is_focused,
     press_on,
+    until_focused,
 )
 from tests.support.browsers.page_appearance import LOADED_AT, PageAppearance
 
@@ -116,7 +116,7 @@ async def test_mistakes_cost_no_typing(
     await press_on(page, page.get_by_role("button", name="Terminar el alta"))
     summary = page.get_by_role("alert")
     await expect(summary.get_by_role("listitem")).to_have_count(4)
-    assert await is_focused(summary)
+    await until_focused(summary)
     await _sound(page, open_page, "public-enrolment-faults-phone")
     assert LOGIN not in await page.content()
 

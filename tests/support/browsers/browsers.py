@@ -384,6 +384,18 @@ async def is_focused(locator: Locator) -> bool:
     return focused
 
 
+async def until_focused(locator: Locator) -> None:
+    """Wait until keys go to an element.
+
+    A frame of another site learns from the browser that it has the focus, a little
+    later than its element has.
+    """
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while not await is_focused(locator):
+        assert time.monotonic() < deadline, f"it does not get the focus: {locator}"
+        await asyncio.sleep(0.02)
+
+
 async def tab_to(page: Page, locator: Locator, *, most: int = 60) -> None:
     """Press Tab until an element has the focus, as somebody without a mouse does.
 
