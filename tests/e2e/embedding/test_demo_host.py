@@ -13,6 +13,7 @@ from appliance.web.sdk import MODULE
 from tests.support.browsers.browsers import (
     Opener,
     choose_file,
+    click_inside,
     press_on,
     tab_to,
     until,
@@ -512,7 +513,7 @@ async def test_every_state_is_accessible_in_every_look(
     await frame.evaluate("post('error', { code: 'BUSY', message: 'Probá otra vez.' })")
     await expect(page.get_by_role("alert")).to_be_visible()
     await look("4-error")
-    await frame.click("#sign")
+    await click_inside(frame.locator("#sign"))
     await expect(page.locator("#result")).to_be_visible()
     await look("5-signed")
     await page.locator("#log summary").last.click()

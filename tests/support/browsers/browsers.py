@@ -368,6 +368,25 @@ async def resize(page: Page, size: tuple[int, int], *frames: Frame | Page) -> No
         await frame.evaluate(_HAS_WIDTH, own)
 
 
+_IS_PAINTED: Final = """(e) => new Promise((done) =>
+  requestAnimationFrame(() => requestAnimationFrame(done)))"""
+"""Ends once a frame in view was painted after whatever changed."""
+
+
+async def click_inside(locator: Locator) -> None:
+    """Click on what is in a frame of another site, after a change of the window.
+
+    The browser decides which frame gets a click by what was painted last, and no page;
+    a frame that is out of view paints nothing, so that its new size is not known there.
+
+    Args:
+        locator: what is clicked on, in view or not.
+    """
+    await locator.scroll_into_view_if_needed()
+    await locator.evaluate(_IS_PAINTED)
+    await locator.click()
+
+
 async def _width_of(frame: Frame | Page) -> int:
     """Width of the element that a frame is in."""
     assert isinstance(frame, Frame)
