@@ -49,8 +49,8 @@ from hsm_config.profile import load_profile
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import sign
 from tests.support.documents import pdfs
-from tests.support.faults.fault_injection import until
-from tests.support.faults.theft import Loot, frozen, read_rows, traces, write
+from tests.support.faults.fault_injection import held, until
+from tests.support.faults.theft import Loot, read_rows, traces, write
 from tests.support.faults.theft_scenario import (
     PEOPLE,
     Scene,
@@ -203,7 +203,7 @@ def test_no_front_seals_to_a_key_of_the_thief(scene: Scene, kind: str) -> None:
     write(appliance, *_published(host, epoch, public, identity, signature))
     person = scene.people[0]
     request = scene.appliance.new_request(person, pdfs.one_page())
-    with frozen(scene.appliance):
+    with held(scene.appliance):
         with scene.appliance.client(person) as client:
             assert sign(client, person, request).status_code == 202
         seals = read_rows(scene.appliance, _SEAL)

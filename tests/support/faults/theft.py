@@ -8,20 +8,13 @@ A copy of the database with its journal, a dump of Redis, the PINs (the HSM may 
 opened with them). Not stolen: passwords, the pepper, what lies on tmpfs.
 """
 
-import asyncio
 import base64
 import contextlib
-import os
 import shutil
-import signal
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import psutil
 from redis import Redis
 from sqlalchemy import Executable, Row, Table, select
 
@@ -130,47 +123,6 @@ def write(appliance: Appliance, *statements: Executable) -> None:
 def read_rows(appliance: Appliance, table: Table) -> list[Row[Any]]:
     """All rows of one table of the living database."""
     return run_apart(read_tables(appliance.settings))[table.name]
-
-
-@contextmanager
-def frozen(appliance: Appliance) -> Iterator[None]:
-    """Stop the signing workers where they are, and let them go on after.
-
-    One that holds SQLite's only write lock is let go on for a moment first.
-    """
-    workers = appliance.children("signing")
-    assert workers
-    try:
-        for _ in range(50):
-            _signal(workers, signal.SIGSTOP)
-            if run_apart(_can_write(appliance.settings)):
-                break
-            _signal(workers, signal.SIGCONT)
-            time.sleep(0.05)
-        else:
-            msg = "a worker always holds the write lock"
-            raise AssertionError(msg)
-        yield
-    finally:
-        _signal(workers, signal.SIGCONT)
-
-
-def _signal(workers: Sequence[psutil.Process], number: signal.Signals) -> None:
-    for worker in workers:
-        os.kill(worker.pid, number)
-
-
-async def _can_write(settings: Settings) -> bool:
-    """Whether a transaction that writes can begin now."""
-    engines = open_engines(settings)
-    try:
-        async with asyncio.timeout(1), engines.writer.begin() as connection:
-            await connection.execute(select(tables.person.c.id).limit(1))
-    except Exception:  # noqa: BLE001 (a lock, by whatever name the driver has for it)
-        return False
-    finally:
-        await engines.dispose()
-    return True
 
 
 def traces(secrets: set[str], content: bytes) -> list[str]:

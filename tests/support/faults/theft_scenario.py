@@ -25,8 +25,8 @@ from appliance.keys.key_encryption import seal_to
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import at_once, code_of, log_in, sign
 from tests.support.documents import pdfs
-from tests.support.faults.fault_injection import until
-from tests.support.faults.theft import Loot, frozen, read_rows, steal, write
+from tests.support.faults.fault_injection import held, until
+from tests.support.faults.theft import Loot, read_rows, steal, write
 from tests.support.processes.scratch import short_folder
 
 PEOPLE: Final = 10
@@ -121,7 +121,7 @@ def staged(appliance: Appliance) -> Iterator[Scene]:
     clients = [appliance.client(person) for person in people]
     calls = [_call(*one) for one in zip(clients, people, requests, strict=True)]
     with short_folder() as folder:
-        with frozen(appliance):
+        with held(appliance):
             answers = at_once(calls)
             assert [answer.status_code for answer in answers] == [202] * PEOPLE
             loot = steal(appliance, folder)
