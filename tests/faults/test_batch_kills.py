@@ -16,7 +16,7 @@ from appliance.domain.activation import MOST_DOCUMENTS, activation_count
 from appliance.domain.vocab import EventKind, IntentState
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.backends import backend_of
-from tests.support.appliance.http_calls import problem, sign
+from tests.support.appliance.http_calls import problem, sign_at_last
 from tests.support.appliance.ledger import Ledger, read_ledger
 from tests.support.documents import pdfs
 from tests.support.faults.fault_injection import frozen, order_crash, until
@@ -81,7 +81,7 @@ def test_batch_whose_workers_die_is_signed_in_order(
         call = pool.submit(sign_all, client, body)
         until(lambda: not order.exists() and bool(frozen(postgres_appliance)))
         # Its worker stands still, the lease holds: nothing of it can go on.
-        meanwhile = sign(single, other, alone)
+        meanwhile = sign_at_last(single, other, alone)
         for worker in frozen(postgres_appliance):
             worker.kill()
         told = call.result()

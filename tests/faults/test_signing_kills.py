@@ -15,6 +15,7 @@ import pytest
 
 from appliance.domain.vocab import IntentState, RequestState
 from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.http_calls import sign, sign_at_last
 from tests.support.appliance.ledger import read_ledger
 from tests.support.documents import pdfs
 from tests.support.faults.fault_injection import (
@@ -74,10 +75,7 @@ def sign_over_a_crash(either: Appliance, person: TestPerson, point: str) -> floa
     order = order_crash(either, point)
     with either.client(person) as client:
         begun = time.monotonic()
-        answer = client.post(
-            "/solicitudes/firmar",
-            json={"solicitudId": request, "password": person.signing_password},
-        )
+        answer = sign_at_last(client, person, request)
         took_s = time.monotonic() - begun
 
     assert not order.exists()
@@ -171,10 +169,7 @@ def test_thawed_worker_changes_nothing(
     request = postgres_appliance.new_request(person, pdfs.one_page())
     order_crash(postgres_appliance, point, FREEZE)
     with postgres_appliance.client(person) as client:
-        answer = client.post(
-            "/solicitudes/firmar",
-            json={"solicitudId": request, "password": person.signing_password},
-        )
+        answer = sign_at_last(client, person, request)
 
         assert answer.status_code == 200, answer.text
         (frozen,) = [
@@ -190,10 +185,7 @@ def test_thawed_worker_changes_nothing(
                 > fenced_off
             )
         )
-        again = client.post(
-            "/solicitudes/firmar",
-            json={"solicitudId": request, "password": person.signing_password},
-        )
+        again = sign(client, person, request)
 
     assert again.json()["sha256"] == answer.json()["sha256"]
     assert frozen.is_running()
@@ -211,12 +203,9 @@ def test_request_that_kills_workers_stalls_nobody(
     before = newest(sqlite_appliance)
     poisonous = sqlite_appliance.new_request(victim, pdfs.one_page())
     poison = order_crash(sqlite_appliance, f"{BEFORE_SIGN}-{poisonous}")
-    body = {"solicitudId": poisonous, "password": victim.signing_password}
     crowd = Crowd(sqlite_appliance, others, pdfs.one_page(), at_least=20)
     with sqlite_appliance.client(victim) as client, crowd.calling():
-        answer = client.post("/solicitudes/firmar", json=body)
-        while answer.status_code == 202:
-            answer = client.post("/solicitudes/firmar", json=body)
+        answer = sign_at_last(client, victim, poisonous)
     poison.unlink()
 
     assert answer.json()["code"] == "SIGNING_FAILED", answer.text

@@ -11,7 +11,13 @@ import pytest
 
 from appliance.domain.identity import format_cuil
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.http_calls import problem, sign, signed_pdf, state_of
+from tests.support.appliance.http_calls import (
+    problem,
+    sign,
+    sign_at_last,
+    signed_pdf,
+    state_of,
+)
 from tests.support.browsers.qr_codes import scanned
 from tests.support.documents import pdfs
 from tests.support.documents.field_pdfs import Field, with_fields
@@ -161,7 +167,7 @@ def test_killed_worker_keeps_no_turn_back(
     requests = sqlite_appliance.new_process([first, second], pdfs.one_page())
     order = order_crash(sqlite_appliance, point)
     with sqlite_appliance.client(first) as one, sqlite_appliance.client(second) as two:
-        answer = sign(one, first, requests[0])
+        answer = sign_at_last(one, first, requests[0])
         assert answer.status_code == 200, answer.text
         assert not order.exists()
         until(lambda: state_of(two, requests[1]) == "pendiente")

@@ -78,6 +78,7 @@ _PATIENT_SIGNING: Final = {
 }
 """Seconds that a machine which does much else is never slower than; a call waits for
 less than the client that makes it."""
+_CLIENT_S: Final = 300
 _RATES: Final = "commands_per_minute = 1000000\nlists_per_minute = 1000000"
 _TABLES: Final = ("web", "auth", "signing", "hsm", "secrets")
 """That a test may have more lines in."""
@@ -549,7 +550,7 @@ class Appliance:
             {} if person is None else {"Authorization": f"Bearer {self.bearer(person)}"}
         )
         return httpx.Client(
-            base_url=self.base_url, headers=headers, timeout=60, verify=NO_TLS
+            base_url=self.base_url, headers=headers, timeout=_CLIENT_S, verify=NO_TLS
         )
 
 

@@ -14,6 +14,7 @@ from appliance.bootstrap import ServiceRegistry
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import NewKey
 from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.http_calls import sign_at_last
 from tests.support.documents.validators import pdfsig, pyhanko_valid
 
 REQUESTS = "/api/integration/requests"
@@ -106,10 +107,7 @@ def let_vouch(backend: TestBackend) -> TestBackend:
 def sign(appliance: Appliance, person: TestPerson, request: int) -> httpx.Response:
     """Have somebody sign a request, with no word about how."""
     with appliance.client(person) as client:
-        answer = client.post(
-            "/solicitudes/firmar",
-            json={"solicitudId": request, "password": person.signing_password},
-        )
+        answer = sign_at_last(client, person, request)
     assert answer.status_code == 200, answer.text
     return answer
 
