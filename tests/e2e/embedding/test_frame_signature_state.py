@@ -86,11 +86,8 @@ async def test_end_of_the_session_is_announced(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """At one minute from the end host and signer are told; a renewal ends that."""
-    token = site.token()
+    token = await site.ready(page)
     site.expire(token, seconds_left=62)
-    await site.visit(page)
-    await site.mount(page, token)
-    await site.wait(page, "ready")
     await site.send(page, "init", site.init(token, person))
     told = await site.wait(page, "session.expiring")
     if told["secondsLeft"] > 60:
@@ -110,11 +107,8 @@ async def test_session_that_ends_soon_is_announced_at_once(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """Less than five minutes are left when the frame opens: told then, and how much."""
-    token = site.token()
+    token = await site.ready(page)
     site.expire(token, seconds_left=200)
-    await site.visit(page)
-    await site.mount(page, token)
-    await site.wait(page, "ready")
     await site.send(page, "init", site.init(token, person))
 
     told = await site.wait(page, "session.expiring")
