@@ -32,7 +32,7 @@ from worker.failpoints import WEBHOOK_SENT
 
 LOOPBACK = '[webhooks]\nallowed_networks = ["127.0.0.0/8"]\n'
 SECRET = new_secret()
-PATIENCE_S = 90.0
+PATIENCE_S = 300.0
 
 
 class Backend(HttpService):

@@ -214,4 +214,4 @@ def test_command_serves_until_it_is_told_to_stop(
             assert client.get(site.url).status_code == 200
         finally:
             process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0

@@ -202,7 +202,7 @@ class Scene:
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
         """The worker works meanwhile, and is stopped after."""
-        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             group.create_task(self.worker.run(self.stop))
             try:
                 yield
@@ -241,18 +241,17 @@ class Scene:
 
     async def first_beat(self) -> list[WorkerStatus]:
         """Wait for the worker's first sign of life."""
-        for _ in range(1000):
-            if alive := await signing_workers(self.core.store, self.core.clock):
-                return alive
-            await asyncio.sleep(0.02)
-        return []
+        async with asyncio.timeout(60):
+            while True:
+                if alive := await signing_workers(self.core.store, self.core.clock):
+                    return alive
+                await asyncio.sleep(0.02)
 
     async def until_held_back(self) -> None:
         """Wait until the worker knows that something is to be signed alone."""
-        for _ in range(1000):
-            if self.worker._suspect_waits:
-                return
-            await asyncio.sleep(0.02)
+        async with asyncio.timeout(60):
+            while not self.worker._suspect_waits:  # noqa: ASYNC110 (it tells nobody)
+                await asyncio.sleep(0.02)
 
     async def states(self, requests: list[RequestId]) -> list[RequestState]:
         """How requests stand."""

@@ -16,7 +16,7 @@ from tests.support.processes.forked_process import Running, Started
 from tests.support.processes.rubrica import run_rubrica, start_rubrica
 from tests.support.processes.scratch import free_port
 
-_SOON_S = 30.0
+_SOON_S = 60.0
 _ROOT = Path(__file__).parents[3]
 _PROGRAM = """\
 import atexit, os, sys, threading, time

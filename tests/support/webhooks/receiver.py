@@ -64,8 +64,8 @@ class WebhookReceiver:
         return web.Response(status=self.status, headers=self.headers, text=self.text)
 
     async def wait_for(self, count: int) -> None:
-        """Wait until so many messages have come, for 20 s at most."""
-        async with asyncio.timeout(20), self._came:
+        """Wait until so many messages have come, for a minute at most."""
+        async with asyncio.timeout(60), self._came:
             await self._came.wait_for(lambda: len(self.got) >= count)
 
 
