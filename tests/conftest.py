@@ -28,6 +28,7 @@ pytest_plugins = (
     "tests.support.plugins.durations",
     "tests.support.plugins.grouping",
     "tests.support.plugins.passed_tests",
+    "tests.support.plugins.rendered_pages",
     "tests.support.plugins.documented",
     "tests.support.installation.record",
     "tests.support.plugins.shared_appliances",

@@ -1,11 +1,12 @@
 """Values that a template reads, compared with those that a route passes.
 
-    with checked_inputs(app):
+    with checked_inputs():
         await app.test_client().get("/admin/people/new")
 
 `StrictUndefined` reports a missing value only in a branch that is rendered. This
-check reads every branch of the template and of those that it extends or includes,
-so that one page rendered in one configuration covers the others.
+check reads every branch of the template, of those that it extends or includes, and
+of the macros that it imports, so that one page rendered in one configuration covers
+the others.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jinja2 import Environment, Template, nodes
+from jinja2 import DictLoader, Environment, Template, nodes
 from jinja2.meta import find_undeclared_variables
-from quart import Quart
-from quart.signals import before_render_template
+
+from tests.support.faces.rendered_templates import observed_renderings
 
 
 @dataclass(frozen=True)
@@ -59,30 +60,38 @@ class TemplateReads:
         )
 
 
-_READS: Final[dict[tuple[str, str], TemplateReads]] = {}
-"""Reads by application and template, which are the same in each test of a process."""
+_READS: Final[dict[tuple[str, int], TemplateReads]] = {}
+"""Reads by template and texts of its environment, the same in each test."""
 
 
 @contextmanager
-def checked_inputs(app: Quart) -> Iterator[None]:
-    """Check every template that an application renders.
+def checked_inputs() -> Iterator[None]:
+    """Check every template that this process renders.
 
     Raises:
         AssertionError: on exit, with the lines `template: missing value`.
     """
     lacking: set[str] = set()
 
-    def check(_: Quart, template: Template, context: dict[str, Any], **__: Any) -> None:
-        name = str(template.name)
-        key = (app.name, name)
-        if key not in _READS:
-            _READS[key] = template_reads(app.jinja_env, name)
-        missing = _READS[key].missing({**app.jinja_env.globals, **context})
-        lacking.update(f"{name}: {each}" for each in missing)
+    def check(template: Template, context: dict[str, Any]) -> None:
+        if template.name is not None:
+            missing = _reads(template.environment, template.name).missing(context)
+            lacking.update(f"{template.name}: {each}" for each in missing)
 
-    with before_render_template.connected_to(check, app):
+    with observed_renderings(check):
         yield
     assert not lacking, sorted(lacking)
+
+
+def _reads(environment: Environment, name: str) -> TemplateReads:
+    """Return the reads of a template, found once for each set of templates."""
+    loader = environment.loader
+    # Each application of a face reads its templates again, and they are the same.
+    texts = loader.mapping.items() if isinstance(loader, DictLoader) else [id(loader)]
+    key = (name, hash(frozenset(texts)))
+    if key not in _READS:
+        _READS[key] = template_reads(environment, name)
+    return _READS[key]
 
 
 def _has(value: Any, attribute: str) -> bool:
@@ -111,7 +120,50 @@ def template_reads(environment: Environment, name: str) -> TemplateReads:
     local |= _set_by_ancestors(environment, name)
     for part in tree.find_all(nodes.Include):
         reads |= template_reads(environment, _constant(part.template)).without(local)
+    for source, names, with_context in _imported(tree):
+        macros = _macro_reads(environment, source, names)
+        if with_context:
+            reads |= macros.without(local)
+        else:
+            # Of a file without the context: globals alone, never the page's values.
+            lacking = macros.names - environment.globals.keys()
+            reads |= TemplateReads(
+                frozenset(f"{source}: {each}" for each in lacking), frozenset()
+            )
     return reads
+
+
+def _imported(tree: nodes.Template) -> Iterator[tuple[str, set[str], bool]]:
+    """Yield each imported file, the macros used of it, and if it has the context."""
+    for node in tree.find_all(nodes.FromImport):
+        names = {each if isinstance(each, str) else each[0] for each in node.names}
+        yield _constant(node.template), names, node.with_context
+    for module in tree.find_all(nodes.Import):
+        used = {
+            read.attr
+            for read in tree.find_all(nodes.Getattr)
+            if isinstance(read.node, nodes.Name) and read.node.name == module.target
+        }
+        yield _constant(module.template), used, module.with_context
+
+
+def _macro_reads(
+    environment: Environment, source: str, names: set[str]
+) -> TemplateReads:
+    """Collect the reads of some macros of a file, and of those that they call."""
+    tree = _tree(environment, source)
+    macros = {macro.name: macro for macro in tree.find_all(nodes.Macro)}
+    reads = TemplateReads(frozenset(), frozenset())
+    left, seen = set(names), set[str]()
+    while left:
+        name = left.pop()
+        seen.add(name)
+        body = nodes.Template([macros[name]], lineno=1)
+        body.set_environment(environment)
+        own = _own_reads(body)
+        left |= (own.names & macros.keys()) - seen
+        reads |= own
+    return reads.without(_set_at_top(tree))
 
 
 def _own_reads(tree: nodes.Template) -> TemplateReads:

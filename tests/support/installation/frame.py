@@ -39,7 +39,6 @@ from appliance.settings import Settings
 from embed.app import create_embed
 from embed.assets import Assets
 from tests.support.documents.software_signer import software_signer
-from tests.support.faces.template_inputs import checked_inputs
 from tests.support.factories.fake_sandbox import FakeInspector
 from tests.support.installation.record import begin_request, new_credential
 from tests.support.installation.services import Services, open_services
@@ -291,18 +290,13 @@ async def open_frame_services(settings: Settings) -> AsyncIterator[FrameServices
 
 @asynccontextmanager
 async def open_frame(settings: Settings, assets: Assets) -> AsyncIterator[Frame]:
-    """Open the role over fresh storage, with two registered origins.
-
-    Raises:
-        AssertionError: on exit, if a page read a value that its route did not pass.
-    """
+    """Open the role over fresh storage, with two registered origins."""
     async with open_frame_services(settings) as frame_services:
         services = frame_services.services
         for origin in ORIGINS:
             await services.integrators.add_domain("operator", CODE, origin)
         app = create_embed(services, assets)
-        with checked_inputs(app):
-            yield Frame(frame_services, app, app.test_client())
+        yield Frame(frame_services, app, app.test_client())
 
 
 async def text(answer: Response) -> str:
