@@ -7,7 +7,7 @@
     print(matrix.table())
 
 A cell is one page in one configuration, asked for in one way. The matrix also keeps
-which templates were rendered, with those that they extend, include or import.
+which templates were rendered, whether as a page or as a part of one.
 """
 
 from collections import defaultdict
@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from jinja2 import Environment, Template
-from jinja2.meta import find_referenced_templates
+from jinja2.nodes import Const, Extends
 
-from tests.support.faces.rendered_templates import observed_renderings
+from tests.support.faces.rendered_templates import observed_parts
 
 _TABLE: Final = "{:44} {}"
 
@@ -60,21 +60,22 @@ class PageMatrix:
     def watching(self) -> Iterator[None]:
         """Keep the names of the templates that are rendered meanwhile."""
 
-        def keep(template: Template, _: dict[str, Any]) -> None:
+        def keep(template: Template) -> None:
             self._keep(template.environment, str(template.name))
 
-        with observed_renderings(keep):
+        with observed_parts(keep):
             yield
 
     def _keep(self, environment: Environment, name: str) -> None:
-        """Keep the name of a template, and of those that it refers to."""
+        """Keep the name of a template, and of those that it extends."""
         if name in self.templates:
             return
         self.templates.add(name)
         assert environment.loader is not None
         source, _, _ = environment.loader.get_source(environment, name)
-        for other in find_referenced_templates(environment.parse(source)):
-            self._keep(environment, str(other))
+        for parent in environment.parse(source).find_all(Extends):
+            assert isinstance(parent.template, Const)
+            self._keep(environment, str(parent.template.value))
 
     def cell(self, page: str, way: Way, status: int) -> None:
         """Keep an answer.

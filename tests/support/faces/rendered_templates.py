@@ -2,6 +2,8 @@
 
     with observed_renderings(observe):
         await app.test_client().get("/admin/people/new")
+    with observed_parts(keep):
+        await app.test_client().get("/admin/people")
 
 Applications of Quart, the pages of `appliance.web.pages` and mails each have an
 environment of their own; all of them render by these two methods of Jinja.
@@ -13,10 +15,14 @@ from functools import cache
 from typing import Any, Final
 
 from jinja2 import Template
+from jinja2.runtime import Context
 
 Observer = Callable[[Template, dict[str, Any]], None]
 """Takes a template and its context, globals of the environment among it."""
+PartObserver = Callable[[Template], None]
+"""Takes a template that was begun: a page, or what a page includes or imports."""
 _OBSERVERS: Final[list[Observer]] = []
+_PART_OBSERVERS: Final[list[PartObserver]] = []
 
 
 @contextmanager
@@ -36,6 +42,21 @@ def observed_renderings(observe: Observer) -> Iterator[None]:
         _OBSERVERS.remove(observe)
 
 
+@contextmanager
+def observed_parts(observe: PartObserver) -> Iterator[None]:
+    """Call an observer for each page, and for each include and import that is reached.
+
+    Args:
+        observe: is called in the thread that renders.
+    """
+    _observe_jinja()
+    _PART_OBSERVERS.append(observe)
+    try:
+        yield
+    finally:
+        _PART_OBSERVERS.remove(observe)
+
+
 @cache
 def _observe_jinja() -> None:
     """Have Jinja call the observers, from now on.
@@ -44,6 +65,7 @@ def _observe_jinja() -> None:
     they began, and taking the methods back would end those that go on.
     """
     render, render_async = Template.render, Template.render_async
+    new_context = Template.new_context
 
     def observed(self: Template, *args: Any, **kwargs: Any) -> str:
         _tell(self, *args, **kwargs)
@@ -53,8 +75,14 @@ def _observe_jinja() -> None:
         _tell(self, *args, **kwargs)
         return await render_async(self, *args, **kwargs)
 
+    def observed_context(self: Template, *args: Any, **kwargs: Any) -> Context:
+        for observe in _PART_OBSERVERS:
+            observe(self)
+        return new_context(self, *args, **kwargs)
+
     Template.render = observed  # type: ignore[method-assign]  # for observers
     Template.render_async = observed_async  # type: ignore[method-assign]  # as above
+    Template.new_context = observed_context  # type: ignore[method-assign]  # as above
 
 
 def _tell(template: Template, *given: Any, **named: Any) -> None:
