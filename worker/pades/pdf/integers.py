@@ -10,7 +10,8 @@ import re
 from typing import Final
 
 _LIST: Final = re.compile(
-    rb"(?:[\0\t\n\f\r ]*+\d{1,18}(?=[\0\t\n\f\r ]|\Z))*+[\0\t\n\f\r ]*+"
+    # Not possessive: Python 3.11.2 forgets the look-ahead of the last part.
+    rb"(?:[\0\t\n\f\r ]*+\d{1,18}(?=[\0\t\n\f\r ]|\Z))*[\0\t\n\f\r ]*+"
 )
 _INTEGER: Final = re.compile(rb"\d++")
 

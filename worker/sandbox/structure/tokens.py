@@ -78,8 +78,9 @@ _PAIR: Final = re.compile(
     + _OPEN
     + rb")?|(?P<close>>>))?"
 )
+# Not possessive: Python 3.11.2 forgets the look-ahead of the last part.
 _RUN: Final = re.compile(
-    rb"(?:" + SPACE + _SIMPLE + rb")*+" + SPACE + rb"(?:" + _OPEN + rb"|(?P<close>\]))?"
+    rb"(?:" + SPACE + _SIMPLE + rb")*" + SPACE + rb"(?:" + _OPEN + rb"|(?P<close>\]))?"
 )
 _OTHER_REFERENCE: Final = re.compile(
     SPACE + rb"(\d{1,10})" + BLANK + rb"++(\d{1,10})" + BLANK + rb"++R" + END
