@@ -121,7 +121,7 @@ def report_lines(path: Path, report: VerificationReport) -> Iterator[str]:
         path: of the file.
         report: on it.
     """
-    yield f"{path}: {VERDICTS[report.verdict]}"
+    yield f"{_shown(str(path))}: {VERDICTS[report.verdict]}"
     if not report.signatures:
         yield "  it carries no signature"
     for signature in report.signatures:
@@ -137,7 +137,7 @@ def report_lines(path: Path, report: VerificationReport) -> Iterator[str]:
         yield "  text below later marks and fields could not be examined"
     if report.pages_changed:
         yield (
-            f"  pages with marks or values of later revisions: {report.pages_changed}, "
+            f"  pages whose objects later revisions changed: {report.pages_changed}, "
             f"compared as pictures: {report.pages_compared}"
         )
 
@@ -160,9 +160,11 @@ def _signature_lines(signature: SignatureReport) -> Iterator[str]:
             yield f"    {_ANSWERS[check.answer]}  {_QUESTIONS[question]}"
         if is_asked and check.reason:
             yield f"         {_shown(check.reason)}"
+    permitted = ", as permitted" if signature.changes.answer is Answer.YES else ""
     for each in signature.filled:
         name, before, after = map(_shown, (each.name, each.before, each.after))
-        yield f"    filled in since, as permitted: {name}: «{before}» → «{after}»"
+        done = "changed" if before else "filled in"
+        yield f"    {done} since{permitted}: {name}: «{before}» → «{after}»"
         if each.shown:
             yield f"         the page shows another text there: «{_shown(each.shown)}»"
 
@@ -170,7 +172,9 @@ def _signature_lines(signature: SignatureReport) -> Iterator[str]:
 def _who(signature: SignatureReport) -> str:
     if signature.is_timestamp:
         return "a document timestamp"
-    who = _shown(signature.signer) or "the signer's name is not known"
+    is_known = signature.integrity.answer is Answer.YES
+    unknown = "the signer's name is not known" if is_known else "no signer is proven"
+    who = _shown(signature.signer) or unknown
     serial = _shown(signature.signer_serial)
     return f"{who} ({serial})" if serial else who
 

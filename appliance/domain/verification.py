@@ -163,7 +163,8 @@ class FilledField:
     name: str
     """Fully qualified."""
     before: str
-    """Earlier value as text, at most 200 characters; empty: none."""
+    """Earlier value as text, at most 200 characters; empty: none. Of a longer one the
+    part from where the two begin to differ, with `…` where something is left out."""
     after: str
     """Value now, likewise."""
     shown: str = ""

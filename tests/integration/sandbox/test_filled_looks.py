@@ -482,3 +482,20 @@ def test_rich_text_may_be_a_stream() -> None:
         more={1: stream(_RICH % b"1")},
     )
     assert found[0] is Answer.YES, found
+
+
+def test_long_values_are_told_from_where_they_differ() -> None:
+    """Two beginnings that are alike tell nothing."""
+    clause = b"El comprador paga " + b"lo convenido y " * 20
+    field = TEXT % (b"/V(%s100)" % clause) + b">>"
+    file = SignedFile(makers().signed(contract({21: field})))
+    entries = {b"/V": b"(%s900%s)" % (clause, b" pesos" * 40)}
+    report = verify(file.append({21: file.changed(21, entries)}), [makers().root])
+
+    told = report.signatures[0].filled[0]
+
+    assert told.before.startswith("…")
+    assert told.before.endswith("100")
+    assert "900 pesos" in told.after
+    assert told.after.endswith("…")
+    assert max(len(told.before), len(told.after)) <= 200

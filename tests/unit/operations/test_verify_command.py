@@ -99,7 +99,7 @@ def test_names_give_the_terminal_no_orders() -> None:
 
     assert lines[:4] == [
         "acta.pdf: NOT VALID",
-        "  \ufffd[2J\ufffdVALID: the signer's name is not known",
+        "  \ufffd[2J\ufffdVALID: no signer is proven",
         "    NO   the signed bytes are intact",
         "         the signed bytes were changed",
     ]
@@ -163,8 +163,30 @@ def test_filled_fields_and_compared_pages_are_stated() -> None:
     assert lines[0] == "acta.pdf: VALID"
     assert lines[-2:] == [
         "    filled in since, as permitted: Cliente: «» → «Ada»",
-        "  pages with marks or values of later revisions: 52, compared as pictures: 40",
+        "  pages whose objects later revisions changed: 52, compared as pictures: 40",
     ]
+
+
+def test_changed_value_is_told_apart_from_a_new_one() -> None:
+    """Permitted is said only of what is."""
+    filled = (FilledField("Cliente", "Eva", "Ada"),)
+    doubt = unchecked(CheckCode.LOOKS_DIFFERENT, "shows another text")
+
+    assert lines_of(replace(GOOD, filled=filled))[-1] == (
+        "    changed since, as permitted: Cliente: «Eva» → «Ada»"
+    )
+    assert lines_of(replace(GOOD, filled=filled, changes=doubt))[-1] == (
+        "    changed since: Cliente: «Eva» → «Ada»"
+    )
+
+
+def test_name_of_the_file_gives_no_orders() -> None:
+    """A line end in it would begin another answer."""
+    report = VerificationReport((GOOD,), ending=YES)
+
+    first = next(report_lines(Path("a.pdf: VALID\n b.pdf"), report))
+
+    assert first == "a.pdf: VALID\ufffd b.pdf: VALID"
 
 
 def test_file_without_a_signature_is_not_valid() -> None:

@@ -14,6 +14,7 @@ from pyhanko.pdf_utils.generic import (
     NameObject,
     Reference,
     StreamObject,
+    pdf_string,
 )
 from pyhanko.sign.diff_analysis import ModificationLevel
 from pyhanko.sign.diff_analysis.form_rules_api import FieldComparisonSpec
@@ -70,6 +71,7 @@ from worker.sandbox.verify.plain_looks import is_legible
 from worker.sandbox.verify.step_context import (
     Objection,
     StepContext,
+    printable,
     raw_entry,
     ref_key,
     title_of,
@@ -85,7 +87,8 @@ _NESTED: Final = "has widgets within a widget, whose looks are not compared"
 _OTHER_VALUE: Final = "has a widget with a value of its own"
 _HARMLESS_FLAGS: Final = 1 | 2 | 4
 """Field flags ReadOnly, Required and NoExport. Source: ISO 32000-2, table 227."""
-_TEXT_CHARS: Final = 200
+_VALUE_CHARS: Final = 4_000
+"""Longest value that is compared with the later one, for a report."""
 _TAG: Final = re.compile(r"<[^<>]*>")
 _UNSHOWN: Final = re.compile(
     r"<!|display|visibility|font-size\s*:\s*0|color\s*:(?!\s*#0{3,6}\b)", re.IGNORECASE
@@ -436,17 +439,20 @@ class ChangedWidgets:
 
 
 def _value(node: object) -> str:
-    """Value of a field as text, at most 200 characters. Source: ISO 32000-2, 12.7.5."""
+    """Value of a field as text, cut where it is very long.
+
+    Source: ISO 32000-2, 12.7.5.
+    """
     value = entry(node, "/V")
     if isinstance(value, ArrayObject):
-        return ", ".join(_text(resolve(raw)) for raw in raw_items(value))[:_TEXT_CHARS]
+        return ", ".join(_text(resolve(raw)) for raw in raw_items(value))[:_VALUE_CHARS]
     return _text(value)
 
 
 def _text(value: object) -> str:
     if isinstance(value, StreamObject):
-        value = value.data[:_TEXT_CHARS]
+        value = pdf_string(value.data[:_VALUE_CHARS])
     # The state of a check box is a name, which people see without its slash.
     if isinstance(value, NameObject):
         value = value[1:]
-    return "" if value is None else title_of(value)
+    return "" if value is None else printable(value, _VALUE_CHARS)

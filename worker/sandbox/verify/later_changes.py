@@ -8,7 +8,7 @@ sees what another may miss.
 import re
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import islice
 from typing import Final
@@ -52,6 +52,8 @@ _OTHER_TEXT: Final = (
 )
 _LETTERS_CPU_S: Final = 1.0
 """Processor time for the letters of filled fields, in seconds."""
+_SAME_CHARS: Final = 40
+"""Characters that are shown before two long values differ."""
 _NOT_PLAIN: Final = "is drawn with more than a text that can be compared with its value"
 _OBSCURED: Final = "shows letters that are hidden, over each other or out of order"
 _OTHER_FONT: Final = "is drawn in a font that was added after it"
@@ -294,7 +296,10 @@ class RevisionHistory:
             if reason and doubt is None:
                 words = f'the field "{title_of(each.name)}" {reason}'
                 doubt = unchecked(CheckCode.LOOKS_DIFFERENT, words)
-            filled.append(replace(each, shown=shown[:_TEXT_CHARS]))
+            before, after = _parts(each.before, each.after)
+            filled.append(
+                FilledField(each.name, before, after, shown=shown[:_TEXT_CHARS])
+            )
         return tuple(filled), doubt
 
     def _read_texts(self, names: Collection[str]) -> None:
@@ -360,6 +365,21 @@ class _Compared:
     covered: CoveredPages
     is_masked: bool
     """False if the places of fields are unknown, and any difference may be a value."""
+
+
+def _parts(before: str, after: str) -> tuple[str, str]:
+    """Return two values, at most 200 characters, from where they begin to differ."""
+    if max(len(before), len(after)) <= _TEXT_CHARS:
+        return before, after
+    pairs = enumerate(zip(before, after, strict=False))
+    alike = next((at for at, (one, other) in pairs if one != other), len(before))
+    start = max(0, alike - _SAME_CHARS)
+    end = start + _TEXT_CHARS - 2
+    first, second = (
+        ("…" if start else "") + each[start:end] + ("…" if len(each) > end else "")
+        for each in (before, after)
+    )
+    return first, second
 
 
 def _text_place(rect: Rect, plain: PlainLook | None, frame: Rect) -> TextPlace:

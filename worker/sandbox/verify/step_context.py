@@ -38,10 +38,15 @@ class StepContext:
 
 def title_of(text: object) -> str:
     """Field name for people: printable characters, at most 200."""
+    return printable(text, _TEXT_CHARS)
+
+
+def printable(text: object, most: int) -> str:
+    """Text of a file for people: printable characters, at most a number of them."""
     plain = text.decode("latin-1") if isinstance(text, bytes) else str(text)
     return "".join(
         c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}"
-        for c in plain[:_TEXT_CHARS]
+        for c in plain[:most]
     )
 
 

@@ -193,7 +193,8 @@ def check_time(checked: Checked) -> Check:
     """
     if checked.stamp is StampState.WRONG:
         return unchecked(
-            CheckCode.TIMESTAMP_INVALID, "its timestamp is not one of this signature"
+            CheckCode.TIMESTAMP_INVALID,
+            "its timestamp is broken, or of another signature",
         )
     if checked.proof is not None:
         return YES
