@@ -218,19 +218,34 @@ def test_comb_has_lines_between_its_cells(at: bytes, wanted: Answer) -> None:
     ("font", "wanted"),
     [
         (b"/Encoding/WinAnsiEncoding", Answer.YES),
+        (b"/Subtype/TrueType/BaseFont/ABCDEF+ArialMT", Answer.YES),
+        (b"/Subtype/TrueType/BaseFont/Symbol", Answer.UNCHECKED),
+        (b"/Subtype/TrueType/BaseFont/Wingdings", Answer.UNCHECKED),
+        (b"/Subtype/MMType1/BaseFont/Helvetica", Answer.UNCHECKED),
+        (b"/Subtype/Type0/BaseFont/Helvetica/DescendantFonts[]", Answer.UNCHECKED),
         (b"/Encoding/MacExpertEncoding", Answer.UNCHECKED),
         (b"/Encoding<</Differences[49/C57]>>", Answer.UNCHECKED),
         (b"/Encoding<</Differences[48/foo]>>", Answer.UNCHECKED),
         (b"/Encoding<</Differences[4294967345/nine]>>", Answer.UNCHECKED),
         (b"/FirstChar 49/LastChar 49/Widths[66092]", Answer.UNCHECKED),
+        (b"/FirstChar 48/LastChar 49/Widths[556 556]", Answer.YES),
+        (b"/FirstChar 48.0/LastChar 49/Widths[556 556]", Answer.UNCHECKED),
+        (b"/FirstChar 48/LastChar 48/Widths[556 556]", Answer.UNCHECKED),
     ],
 )
-def test_signed_font_is_read_alike(font: bytes, wanted: Answer) -> None:
+@pytest.mark.parametrize("is_drawn", [True, False])
+def test_signed_font_is_read_alike(
+    font: bytes, wanted: Answer, *, is_drawn: bool
+) -> None:
     """Readers choose a program for it, and its letters by their names."""
     own = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica%s>>" % font
+    if b"/Subtype" in font:
+        own = b"<</Type/Font%s>>" % font
     file = SignedFile(makers().signed(contract({21: _EMPTY, 19: own})))
     look = file.free
-    entries = {b"/V": b"(100)", b"/AP": b"<</N %d 0 R>>" % look}
+    entries = {b"/V": b"(100)"}
+    if is_drawn:
+        entries[b"/AP"] = b"<</N %d 0 R>>" % look
     form = b"/Subtype/Form/BBox[0 0 120 20]/Resources<</Font<</Helv 19 0 R>>>>"
     drawn = b"BT /Helv 12 Tf 2 4 Td (100) Tj ET"
     later = file.append(
@@ -359,6 +374,10 @@ def test_readers_draw_a_value_as_it_was_signed(
         (b"/Helv 12 Tf 0 g 3 Tr", b"(1000)", Answer.UNCHECKED),
         (b"/Helv 12 Tf /Cour 1 Tf", b"(1000)", Answer.UNCHECKED),
         (b"/Helv 12 Tf 0 g 1 g", b"(1000)", Answer.UNCHECKED),
+        (b"/Helv 12 Tf 0 0 0 1 g", b"(1000)", Answer.UNCHECKED),
+        (b"/Helv 12 Tf 0 0 0 1 k", b"(1000)", Answer.YES),
+        (b"/ZaDb 12 Tf 0 g", b"(1000)", Answer.UNCHECKED),
+        (b"0 g", b"(1000)", Answer.UNCHECKED),
     ],
 )
 def test_signed_entries_draw_a_value_plainly(
@@ -378,6 +397,8 @@ def test_signed_entries_draw_a_value_plainly(
         ({b"/DA": b"(/Helv 12 Tf 1 g)"}, Answer.UNCHECKED),
         ({b"/DA": b"(/Helv .5 Tf 0 g)"}, Answer.UNCHECKED),
         ({b"/DA": b"(/Helv 12 Tf 0 g 3 Tr)"}, Answer.UNCHECKED),
+        ({b"/DA": b"(/Helv 12 Tf 0 0 0 1 g)"}, Answer.UNCHECKED),
+        ({b"/DA": b"(/Helv 12 Tf 0 1 1 1 rg)"}, Answer.UNCHECKED),
         ({b"/MK": b"<</BG[0]>>"}, Answer.UNCHECKED),
     ],
 )

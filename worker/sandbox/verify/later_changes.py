@@ -52,6 +52,7 @@ _OTHER_TEXT: Final = (
 )
 _LETTERS_CPU_S: Final = 1.0
 """Processor time for the letters of filled fields, in seconds."""
+_WHOLE_PAGE: Final = (-1e5, -1e5, 1e5, 1e5)
 _SAME_CHARS: Final = 40
 """Characters that are shown before two long values differ."""
 _NOT_PLAIN: Final = "is drawn with more than a text that can be compared with its value"
@@ -265,6 +266,8 @@ class RevisionHistory:
             names = {each.name for each in later.filled}
             places = widgets.later(self._pictures.revision_at(end, revision), names)
             masks = places.merged()
+            for page in later.annotated:
+                masks[page] = [_WHOLE_PAGE]
             if later.answer is Answer.UNCHECKED:
                 # Any field may have been filled in.
                 for page, rects in widgets.of_form().items():

@@ -51,6 +51,8 @@ from worker.sandbox.verify.step_context import Objection, title_of
 
 _STEPS: Final = 5_000_000
 """Objects and path elements that are visited at most, in all revisions together."""
+_ANNOTATIONS: Final = 3
+"""DocMDP level that permits annotations."""
 _REVISIONS: Final = 1_500
 """Revisions after a signature that are compared: three for each of 500 signatures.
 pyHanko searches all trailers for each object that it reads."""
@@ -73,6 +75,8 @@ class LaterChanges:
     why."""
     objects: frozenset[int]
     """Numbers of all objects that later revisions define."""
+    annotated: frozenset[int] = frozenset()
+    """1-based pages to which annotations were added, as permitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +167,13 @@ class LaterRevisions:
             except Exception:  # noqa: BLE001 (forged permissions raise anything)
                 answer = Answer.UNCHECKED
                 reason = "the changes that the signatures permit cannot be read"
+        annotated = frozenset(page for step in steps for page in step.annotated)
+        if answer is Answer.YES and annotated:
+            answer = Answer.UNCHECKED
+            reason = (
+                f"page {min(annotated)} got annotations, which it permits and which"
+            )
+            reason += " may hide what was signed"
         return LaterChanges(
             answer,
             reason,
@@ -170,6 +181,7 @@ class LaterRevisions:
             filled,
             {name: why for step in steps for name, why in step.doubts.items()},
             objects,
+            annotated if answer is Answer.UNCHECKED else frozenset(),
         )
 
     def is_last(self, revision: int) -> bool:
@@ -211,17 +223,8 @@ class LaterRevisions:
                 if key not in self._signed_fields():
                     shown = title_of(title)
                     return f'the visible field "{shown}" was added and not signed'
-            if own.level is None:
-                continue
-            if step.uncertified:
-                title = title_of(min(step.uncertified))
-                return f'the visible field "{title}" was added, which it forbids'
-            if step.level.value > own.level:
-                names = [each.name for each in filled] or sorted(step.locked)
-                if not names:
-                    return "the document was changed after it, which it forbids"
-                title = title_of(names[0])
-                return f'the field "{title}" was changed after it, which it forbids'
+            if reason := _beyond_level(step, own.level, filled):
+                return reason
         return ""
 
     def _compose(self, revision: int) -> _Composed:
@@ -322,6 +325,31 @@ class LaterRevisions:
         return _Permissions(
             min(levels, default=None), [lock for each in found for lock in each.locks]
         )
+
+
+def _beyond_level(
+    step: Step, level: int | None, filled: tuple[FilledField, ...]
+) -> str:
+    """Say what a DocMDP level does not allow; empty if it allows all.
+
+    Args:
+        step: the changes.
+        level: 1 to 3; None without restriction.
+        filled: values that were filled in by all steps.
+    """
+    if step.annotated and level != _ANNOTATIONS:
+        return f"page {step.annotated[0]} got annotations after it"
+    if level is None:
+        return ""
+    if step.uncertified:
+        title = title_of(min(step.uncertified))
+        return f'the visible field "{title}" was added, which it forbids'
+    if step.level.value <= level:
+        return ""
+    names = [each.name for each in filled] or sorted(step.locked)
+    if not names:
+        return "the document was changed after it, which it forbids"
+    return f'the field "{title_of(names[0])}" was changed after it, which it forbids'
 
 
 def _permissions_of(reader: PdfFileReader) -> list[tuple[int, _Permissions]]:

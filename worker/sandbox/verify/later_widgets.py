@@ -34,7 +34,14 @@ from worker.sandbox.verify.field_values import (
 )
 from worker.sandbox.verify.form_tree import full_name, partial_name
 from worker.sandbox.verify.object_history import NEVER, ObjectHistory
-from worker.sandbox.verify.plain_looks import PlainLook, is_legible, plain_look
+from worker.sandbox.verify.plain_looks import (
+    PlainLook,
+    default_font,
+    is_legible,
+    own_look,
+    plain_look,
+)
+from worker.sandbox.verify.step_context import raw_entry
 
 _NODES: Final = 500_000
 _DRAWN_KINDS: Final = frozenset(
@@ -284,22 +291,28 @@ class LaterWidgets:
         try:
             node = resolve(widget.raw)
             drawing = entry(dictionary(node, "/AP"), "/N")
-            if self._is_below(widget) or not (
-                drawing or self._draws_alike(node, texts)
-            ):
+            if self._is_below(widget):
                 return None
+            if drawing is None:
+                return self._own_look(node, texts)
             return plain_look(drawing, cells)
         except Exception:  # noqa: BLE001 (hostile objects raise anything)
             return None
 
-    def _draws_alike(self, node: object, texts: Sequence[str]) -> bool:
-        """Return whether readers draw a text alike that has no drawing."""
+    def _own_look(self, node: object, texts: Sequence[str]) -> PlainLook | None:
+        """Return what readers draw of a text by themselves; None: they may differ."""
         form = dictionary(self._reader.root, "/AcroForm")
-        defaults = inherited(node, "/DA") or entry(form, "/DA") or ""
+        defaults = str(inherited(node, "/DA") or entry(form, "/DA") or "")
         ground = [number(each) for each in raw_items(entry(entry(node, "/MK"), "/BG"))]
-        return not any(_CONTROLS.search(text) for text in texts) and is_legible(
-            str(defaults), [each for each in ground if each is not None]
-        )
+        font = default_font(defaults)
+        fonts = dictionary(dictionary(form, "/DR"), "/Font")
+        if (
+            font is None
+            or any(_CONTROLS.search(text) for text in texts)
+            or not is_legible(defaults, [each for each in ground if each is not None])
+        ):
+            return None
+        return own_look(raw_entry(fonts, font))
 
     def _is_below(self, widget: _Widget) -> bool:
         """Return whether another annotation may be drawn over a widget.

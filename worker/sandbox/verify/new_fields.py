@@ -47,6 +47,7 @@ from worker.sandbox.verify.marks import (
     is_widget,
     may_cover,
 )
+from worker.sandbox.verify.new_annotations import pages_of
 from worker.sandbox.verify.page_entries import copied_entries, demand_same_entries
 from worker.sandbox.verify.revisions import same
 from worker.sandbox.verify.step_context import (
@@ -245,7 +246,7 @@ def _bindings(
         Objection: other annotations were added, removed or put in another order.
     """
     shown: Counter[Key] = Counter()
-    for page_key in _pages_of(step):
+    for page_key in pages_of(step):
         page, ref = step.index.pages.numbers[page_key[0]], Reference(*page_key)
         view = step.new
         old, new = step.old(ref), view(ref)
@@ -297,22 +298,6 @@ def _bindings(
             )
     if any(count > 1 for count in shown.values()):
         raise Objection("the mark of a new field is shown in several places")
-
-
-def _pages_of(step: StepContext) -> list[Key]:
-    """List the pages that a step replaces, or whose array of annotations it does."""
-    numbers = step.index.pages.numbers
-    found = {key for key in step.changed if key[0] in numbers}
-    for key in step.changed:
-        if key[0] not in numbers:
-            above = (each for each in step.index.referrers(key[0]))
-            found |= {
-                each
-                for each in above
-                if each[0] in numbers
-                and key_of(raw_entry(step.old(Reference(*each)), "/Annots")) == key
-            }
-    return sorted(found)
 
 
 def _page_reason(page: int, key: Key) -> str:

@@ -9,7 +9,12 @@ Source: ISO 32000-2, 9.6 and Annex D.
 
 from typing import Final
 
-from pyhanko.pdf_utils.generic import DictionaryObject, NameObject, NumberObject
+from pyhanko.pdf_utils.generic import (
+    DictionaryObject,
+    FloatObject,
+    NameObject,
+    NumberObject,
+)
 
 from worker.sandbox.inspect.pdf_objects import (
     dictionary,
@@ -17,7 +22,9 @@ from worker.sandbox.inspect.pdf_objects import (
     name,
     number,
     raw_items,
+    resolve,
 )
+from worker.sandbox.verify.step_context import raw_entry
 
 _STANDARD: Final = frozenset(
     f"/{each}"
@@ -26,10 +33,7 @@ _STANDARD: Final = frozenset(
                            ("Bold", "Oblique", "BoldOblique")))
 ) | {"/Times-Roman", "/Times-Bold", "/Times-Italic", "/Times-BoldItalic"}  # fmt: skip
 """Standard fonts of letters. Source: ISO 32000-1, 9.6.2.2."""
-_KEYS: Final = {
-    "/Type", "/Subtype", "/BaseFont", "/Name", "/Encoding", "/FirstChar", "/LastChar",
-    "/Widths",
-}  # fmt: skip
+_KEYS: Final = {"/Type", "/Subtype", "/BaseFont", "/Name", "/Encoding"}
 _ENCODINGS: Final = {"/WinAnsiEncoding", "/MacRomanEncoding", "/StandardEncoding"}
 _CODE_MOST: Final = 255
 _WIDTH_MOST: Final = 2_000
@@ -57,6 +61,10 @@ _NAMES: Final = """
 """
 _GLYPHS: Final = frozenset(_NAMES.split())
 """Names of the Latin character set. Source: ISO 32000-2, Annex D.2."""
+_FAMILIES: Final = (
+    "Helvetica", "Arial", "Times", "Courier", "Verdana", "Tahoma", "Calibri", "Georgia",
+    "Trebuchet", "Liberation", "DejaVu",
+)  # fmt: skip
 _PROGRAMS: Final = ("/FontFile", "/FontFile2", "/FontFile3")
 
 
@@ -71,30 +79,58 @@ def is_everywhere(font: object) -> bool:
         and font.keys() <= _KEYS
         and name(font, "/Subtype") == "/Type1"
         and name(font, "/BaseFont") in _STANDARD
-        and _has_usual_parts(font)
+        and _is_usual_encoding(entry(font, "/Encoding"))
     )
 
 
 def is_read_alike(font: object) -> bool:
     """Return whether readers draw a signed font's letters alike.
 
-    An embedded program is the document's own.
+    An embedded program is the document's own. Without one, the font is of a family of
+    letters that readers have, or have a likeness of.
 
     Args:
         font: its dictionary.
     """
-    if name(font, "/Subtype") not in {"/Type1", "/TrueType"}:
+    kind = name(font, "/Subtype")
+    if kind == "/Type3":
         return True
-    descriptor = dictionary(font, "/FontDescriptor")
-    has_program = any(entry(descriptor, each) is not None for each in _PROGRAMS)
-    return has_program or _has_usual_parts(font)
+    holder = font
+    if kind == "/Type0":
+        holder = resolve(next(iter(raw_items(entry(font, "/DescendantFonts"))), None))
+    descriptor = dictionary(holder, "/FontDescriptor")
+    if any(entry(descriptor, each) is not None for each in _PROGRAMS):
+        return True
+    family = (name(font, "/BaseFont") or "/").removeprefix("/").rpartition("+")[2]
+    return (
+        kind in {"/Type1", "/TrueType"}
+        and family.startswith(_FAMILIES)
+        and _has_usual_parts(font)
+    )
 
 
 def _has_usual_parts(font: object) -> bool:
-    widths = [number(each) for each in raw_items(entry(font, "/Widths"))]
-    return _is_usual_encoding(entry(font, "/Encoding")) and all(
-        each is not None and 0 <= each <= _WIDTH_MOST for each in widths
+    return _is_usual_encoding(entry(font, "/Encoding")) and _has_plain_widths(font)
+
+
+def _has_plain_widths(font: object) -> bool:
+    """Return whether a font has no widths, or one for each code from first to last."""
+    widths = [*raw_items(entry(font, "/Widths"))]
+    if not widths:
+        return True
+    first, last = (raw_entry(font, each) for each in ("/FirstChar", "/LastChar"))
+    return (
+        isinstance(first, NumberObject)
+        and isinstance(last, NumberObject)
+        and 0 <= int(first) <= int(last) <= _CODE_MOST
+        and len(widths) == int(last) - int(first) + 1
+        and all(_is_plain_width(each) for each in widths)
     )
+
+
+def _is_plain_width(raw: object) -> bool:
+    width = number(raw) if isinstance(raw, NumberObject | FloatObject) else None
+    return width is not None and 0 <= width <= _WIDTH_MOST
 
 
 def _is_usual_encoding(encoding: object) -> bool:

@@ -172,14 +172,12 @@ def plain_look(drawing: object, cells: int = 0) -> PlainLook | None:
     """Read the drawing of a text field; None if it may show more than its text.
 
     Args:
-        drawing: the form XObject; None: readers draw the value by themselves.
+        drawing: the form XObject.
         cells: of a comb, which may have lines between them; 0: the field is none.
 
     Raises:
         Exception: any, from objects that cannot be read.
     """
-    if drawing is None:
-        return PlainLook((0.0, 0.0), frozenset())
     box = _numbers(raw_entry(drawing, "/BBox"))
     if (
         not isinstance(drawing, StreamObject)
@@ -230,12 +228,32 @@ def _unusual(drawing: StreamObject, names: set[str]) -> Iterator[int]:
         raise _NotPlainError  # of default colour spaces, for one
     fonts = dictionary(resources, "/Font")
     for each in names:
-        raw = raw_entry(fonts, each)
-        if is_everywhere(resolve(raw)):
-            continue
-        if not isinstance(raw, IndirectObject) or not is_read_alike(resolve(raw)):
-            raise _NotPlainError
-        yield raw.idnum
+        yield from _numbers_of(raw_entry(fonts, each))
+
+
+def _numbers_of(raw: object) -> list[int]:
+    """Return the number of a font that not every reader has; empty for any other.
+
+    Raises:
+        _NotPlainError: readers may draw its letters differently.
+    """
+    if is_everywhere(resolve(raw)):
+        return []
+    if not isinstance(raw, IndirectObject) or not is_read_alike(resolve(raw)):
+        raise _NotPlainError
+    return [raw.idnum]
+
+
+def own_look(font: object) -> PlainLook | None:
+    """Return what readers draw by themselves in a font; None if they may differ.
+
+    Args:
+        font: as it stands in the form's resources.
+    """
+    try:
+        return PlainLook((0.0, 0.0), frozenset(_numbers_of(font)))
+    except _NotPlainError:
+        return None
 
 
 def _numbers(raw: object) -> list[float]:
@@ -661,8 +679,24 @@ def _kind(operand: _Operand) -> str:
     return {float: "n", str: "N", bytes: "s"}[type(operand)]
 
 
-_DEFAULT_FONT: Final = re.compile(r"/[A-Za-z0-9_.+-]+\s+([\d.]{1,8})\s+Tf(?=\s|\Z)")
-_DEFAULT_COLOUR: Final = re.compile(r"((?:[\d.]{1,8}\s+){1,4})(?:g|rg|k)(?=\s|\Z)")
+_DEFAULT_FONT: Final = re.compile(
+    r"(/[A-Za-z0-9_.+-]+)[ \t\n\f\r]+([\d.]{1,8})[ \t\n\f\r]+Tf(?=[ \t\n\f\r]|\Z)"
+)
+_PART: Final = r"[\d.]{1,8}[ \t\n\f\r]+"
+_DEFAULT_COLOUR: Final = re.compile(
+    rf"((?:{_PART}(?=g)|(?:{_PART}){{3}}(?=rg)|(?:{_PART}){{4}}(?=k)))"
+    r"(?:g|rg|k)(?=[ \t\n\f\r]|\Z)"
+)
+
+
+def default_font(defaults: str) -> str | None:
+    """Return the name of the font that `/DA` sets, with its slash; None: it is unclear.
+
+    Args:
+        defaults: of the field, `/DA`.
+    """
+    found = _DEFAULT_FONT.findall(defaults)
+    return found[0][0] if len(found) == 1 else None
 
 
 def is_legible(defaults: str, ground: Sequence[float]) -> bool:
@@ -676,10 +710,10 @@ def is_legible(defaults: str, ground: Sequence[float]) -> bool:
     """
     sizes, colours = _DEFAULT_FONT.findall(defaults), _DEFAULT_COLOUR.findall(defaults)
     rest = _DEFAULT_COLOUR.sub("", _DEFAULT_FONT.sub("", defaults))
-    if rest.strip() or len(sizes) > 1 or len(colours) > 1:
+    if rest.strip(" \t\n\f\r") or len(sizes) > 1 or len(colours) > 1:
         return False
     try:
-        size = float(*sizes) if sizes else 0.0
+        size = float(sizes[0][1]) if sizes else 0.0
         parts = [float(each) for text in colours for each in text.split()]
         below = _brightness(ground) if len(ground) in {1, 3, 4} else _WHITE
         colour = _brightness(parts) if parts else _BLACK

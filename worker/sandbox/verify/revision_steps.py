@@ -52,6 +52,7 @@ from worker.sandbox.inspect.pdf_objects import (
 )
 from worker.sandbox.verify.form_changes import FormNotes
 from worker.sandbox.verify.form_rules import FormRule
+from worker.sandbox.verify.new_annotations import NewAnnotations
 from worker.sandbox.verify.page_entries import copied_entries, demand_same_entries
 from worker.sandbox.verify.revisions import (
     TRAILER,
@@ -101,6 +102,8 @@ class Step:
     values: tuple[FilledField, ...] = ()
     doubts: Mapping[str, str] = field(default_factory=dict)
     """Filled fields whose looks no text can be compared with, and why."""
+    annotated: tuple[int, ...] = ()
+    """1-based pages to which annotations were added."""
 
 
 def judge(index: ReferenceIndex, new: RevisionView) -> Step:
@@ -124,9 +127,13 @@ def judge(index: ReferenceIndex, new: RevisionView) -> Step:
     approvals: dict[Key, list[_Approval]] = {}
     for level, update in _approvals(step):
         _add(step, approvals, level, update)
+    annotations = NewAnnotations(step)
+    for level, update in annotations.apply():
+        _add(step, approvals, level, update)
     if _keeps(step, [(step.old.root, step.new.root, "/AcroForm")]):
         try:
-            return Step(_level(step, approvals))
+            found = _level(step, approvals)
+            return Step(found, annotated=tuple(annotations.pages))
         except Objection:
             # The form may allow what is left.
             pass
@@ -147,6 +154,7 @@ def judge(index: ReferenceIndex, new: RevisionView) -> Step:
         tuple(notes.marks.items()),
         tuple(notes.values),
         notes.doubts,
+        tuple(annotations.pages),
     )
 
 
