@@ -7,7 +7,6 @@ Each package brings its own sub-commands by the entry point group
 """
 
 import argparse
-import io
 import os
 import sys
 from importlib.metadata import entry_points, version
@@ -58,10 +57,6 @@ def command_parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the process's exit status."""
-    for stream in (sys.stdout, sys.stderr):
-        # A name of a file that the terminal's encoding lacks ends no command.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
     with loading():
         parser = command_parser()
     args = parser.parse_args(arguments)

@@ -10,8 +10,13 @@ from appliance.settings import Settings, SettingsError, load_settings
 
 
 def say(line: str) -> None:
-    """Write a line to standard output."""
-    sys.stdout.write(f"{line}\n")
+    """Write a line to standard output.
+
+    Characters that the terminal's encoding lacks are replaced: a text of a file ends
+    no command.
+    """
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(f"{line}\n".encode(encoding, "replace").decode(encoding))
 
 
 def note(line: str) -> None:
