@@ -208,7 +208,7 @@ def test_drawing_fits_its_field(box: bytes, more: bytes, wanted: Answer) -> None
 def test_comb_has_lines_between_its_cells(at: bytes, wanted: Answer) -> None:
     """Acrobat and MuPDF draw them."""
     field = TEXT % b"/Ff 16777216/MaxLen 4" + b">>"
-    drawn = b"0 G 1 w 60 1 m 60 19 l S %s 1 m %s 19 l S " % (at, at)
+    drawn = b"0 G 1 w 60 1 m 60 19 l S 90 1 m 90 19 l s %s 1 m %s 19 l S " % (at, at)
     letters = b"BT /F1 12 Tf 10 4 Td (1) Tj 30 0 Td (0) Tj 30 0 Td (0) Tj ET"
     found = filled_in(field, {b"/V": b"(100)"}, drawn + letters)
     assert found[0] is wanted, found
@@ -260,6 +260,10 @@ def test_signed_font_is_read_alike(
     [
         (b"/Link", Answer.YES),
         (b"/Square/C[1 1 1]/IC[1 1 1]", Answer.UNCHECKED),
+        (b"/Link/Border[0 0 40]/C[0 0 0]", Answer.UNCHECKED),
+        (b"/Link/BS<</W 40>>", Answer.UNCHECKED),
+        (b"/FileAttachment", Answer.UNCHECKED),
+        (b"/Stamp/Name/Draft", Answer.UNCHECKED),
         (b"/Square/C[1 1 1]/IC[1 1 1]/Elsewhere true", Answer.YES),
     ],
 )
@@ -283,6 +287,46 @@ def test_field_is_above_other_annotations(kind: bytes, wanted: Answer) -> None:
     )
     report = verify(later, [makers().root])
     assert report.verdict is wanted, report.signatures[0].changes
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"1 w 30 1 m 30 19 l S ",
+        b"2 w 30 1 m 30 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S ",
+        b"1 w 30 1 m 30 19 l 20 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S ",
+    ],
+)
+def test_line_of_a_comb_is_no_digit(lines: bytes) -> None:
+    """One line alone reads as a digit, and so does a bent one."""
+    field = TEXT % b"/Ff 16777216/MaxLen 4" + b">>"
+    letters = b"BT /F1 12 Tf 40 4 Td (0) Tj 30 0 Td (0) Tj ET"
+    found = filled_in(field, {b"/V": b"(00)"}, lines + letters)
+    assert found[0] is Answer.UNCHECKED, found
+
+
+@pytest.mark.parametrize("part", ["fonts", "encoding", "font"])
+def test_stream_is_no_dictionary_of_fonts(part: str) -> None:
+    """Some readers take its dictionary, and others have no font."""
+    number = filled_number(_EMPTY) + 1
+    helvetica = b"/Type/Font/Subtype/Type1/BaseFont/Helvetica"
+    objects = {
+        "fonts": (b"/Font %d 0 R", b"/Z<<" + helvetica + b">>"),
+        "encoding": (
+            b"/Font<</Z<<" + helvetica + b"/Encoding %d 0 R>>>>",
+            b"/Differences[49/nine]",
+        ),
+        "font": (b"/Font<</Z %d 0 R>>", helvetica),
+    }
+    resources, made = objects[part]
+    found = filled_in(
+        _EMPTY,
+        {b"/V": b"(1)"},
+        b"BT /Z 12 Tf 2 4 Td (1) Tj ET",
+        more={1: stream(b"", made)},
+        resources=b"<<" + resources.replace(b"%d", b"%d" % number) + b">>%% %d\n",
+    )
+    assert found[0] in {Answer.UNCHECKED, Answer.NO}, found
 
 
 def test_drawing_has_fonts_alone() -> None:

@@ -10,6 +10,7 @@ from pyhanko.pdf_utils.generic import (
     IndirectObject,
     NullObject,
     PdfObject,
+    StreamObject,
 )
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
@@ -58,6 +59,12 @@ def dictionary(holder: object, key: str) -> DictionaryObject | None:
     """The same, where only a dictionary (or a stream's) will do."""
     value = entry(holder, key)
     return value if isinstance(value, DictionaryObject) else None
+
+
+def plain_dictionary(holder: object, key: str) -> DictionaryObject | None:
+    """The same, where a stream is none: some programs take its dictionary."""
+    value = dictionary(holder, key)
+    return None if isinstance(value, StreamObject) else value
 
 
 def name(holder: object, key: str) -> str | None:

@@ -22,6 +22,7 @@ from worker.sandbox.inspect.pdf_objects import (
     entry,
     name,
     number,
+    plain_dictionary,
     raw_items,
     resolve,
 )
@@ -44,11 +45,6 @@ from worker.sandbox.verify.plain_looks import (
 from worker.sandbox.verify.step_context import raw_entry
 
 _NODES: Final = 500_000
-_DRAWN_KINDS: Final = frozenset(
-    ("/Square", "/Circle", "/Line", "/Polygon", "/PolyLine", "/Ink", "/Highlight",
-     "/Underline", "/Squiggly", "/StrikeOut", "/FreeText", "/Text")
-)  # fmt: skip
-"""Kinds of annotations that poppler draws without an appearance."""
 _CONTROLS: Final = re.compile(r"[\x00-\x1f]")
 _HIDDEN: Final = 2
 """Annotation flag. Source: ISO 32000-2, table 167."""
@@ -290,7 +286,10 @@ class LaterWidgets:
         """Read the drawing of a text; None if it may show more than its text."""
         try:
             node = resolve(widget.raw)
-            drawing = entry(dictionary(node, "/AP"), "/N")
+            looks = plain_dictionary(node, "/AP")
+            drawing = entry(looks, "/N")
+            if looks is None and entry(node, "/AP") is not None:
+                return None
             if self._is_below(widget):
                 return None
             if drawing is None:
@@ -305,7 +304,7 @@ class LaterWidgets:
         defaults = str(inherited(node, "/DA") or entry(form, "/DA") or "")
         ground = [number(each) for each in raw_items(entry(entry(node, "/MK"), "/BG"))]
         font = default_font(defaults)
-        fonts = dictionary(dictionary(form, "/DR"), "/Font")
+        fonts = plain_dictionary(plain_dictionary(form, "/DR"), "/Font")
         if (
             font is None
             or any(_CONTROLS.search(text) for text in texts)
@@ -472,10 +471,22 @@ def _expected(field: object) -> tuple[str, ...]:
 
 
 def _may_cover(annotation: object) -> bool:
-    """Return whether an annotation that is no widget may be drawn over others."""
+    """Return whether an annotation may be drawn over a widget before it.
+
+    What PDFium draws over a widget is found by its pixels. Poppler draws more kinds of
+    annotations without an appearance.
+    """
     kind = name(annotation, "/Subtype")
-    has_drawing = entry(dictionary(annotation, "/AP"), "/N") is not None
-    return kind in _DRAWN_KINDS or (has_drawing and kind != "/Widget")
+    if kind in {"/Widget", "/Popup"}:
+        return False
+    if entry(dictionary(annotation, "/AP"), "/N") is not None:
+        return True
+    if kind == "/Link":
+        border = [number(each) for each in raw_items(entry(annotation, "/Border"))]
+        width = number(entry(entry(annotation, "/BS"), "/W"))
+        return any((each or 0) > 1 for each in [*border[2:3], width])
+    # A stamp without a name has nothing to say.
+    return kind != "/Stamp" or entry(annotation, "/Name") is not None
 
 
 def _share(one: Rect, other: Rect) -> bool:

@@ -14,13 +14,14 @@ from pyhanko.pdf_utils.generic import (
     FloatObject,
     NameObject,
     NumberObject,
+    StreamObject,
 )
 
 from worker.sandbox.inspect.pdf_objects import (
-    dictionary,
     entry,
     name,
     number,
+    plain_dictionary,
     raw_items,
     resolve,
 )
@@ -76,6 +77,7 @@ def is_everywhere(font: object) -> bool:
     """
     return (
         isinstance(font, DictionaryObject)
+        and not isinstance(font, StreamObject)
         and font.keys() <= _KEYS
         and name(font, "/Subtype") == "/Type1"
         and name(font, "/BaseFont") in _STANDARD
@@ -92,13 +94,15 @@ def is_read_alike(font: object) -> bool:
     Args:
         font: its dictionary.
     """
+    if isinstance(font, StreamObject):
+        return False
     kind = name(font, "/Subtype")
     if kind == "/Type3":
         return True
     holder = font
     if kind == "/Type0":
         holder = resolve(next(iter(raw_items(entry(font, "/DescendantFonts"))), None))
-    descriptor = dictionary(holder, "/FontDescriptor")
+    descriptor = plain_dictionary(holder, "/FontDescriptor")
     if any(entry(descriptor, each) is not None for each in _PROGRAMS):
         return True
     family = (name(font, "/BaseFont") or "/").removeprefix("/").rpartition("+")[2]
@@ -135,6 +139,8 @@ def _is_plain_width(raw: object) -> bool:
 
 def _is_usual_encoding(encoding: object) -> bool:
     """Return whether an encoding is a usual one, with glyphs that have known names."""
+    if isinstance(encoding, StreamObject):
+        return False
     if not isinstance(encoding, DictionaryObject):
         return encoding is None or str(encoding) in _ENCODINGS
     base = entry(encoding, "/BaseEncoding")

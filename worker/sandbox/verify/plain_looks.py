@@ -27,9 +27,9 @@ from pyhanko.pdf_utils.generic import (
 )
 
 from worker.sandbox.inspect.pdf_objects import (
-    dictionary,
     entry,
     number,
+    plain_dictionary,
     raw_items,
     resolve,
 )
@@ -223,10 +223,10 @@ def _unusual(drawing: StreamObject, names: set[str]) -> Iterator[int]:
     Raises:
         _NotPlainError: one is missing, or is no object of its own.
     """
-    resources = dictionary(drawing, "/Resources")
+    resources = plain_dictionary(drawing, "/Resources")
     if resources is None or not resources.keys() <= {"/Font", "/ProcSet", "/Encoding"}:
         raise _NotPlainError  # of default colour spaces, for one
-    fonts = dictionary(resources, "/Font")
+    fonts = plain_dictionary(resources, "/Font")
     for each in names:
         yield from _numbers_of(raw_entry(fonts, each))
 
@@ -310,6 +310,8 @@ class _Reading:
     """Where the text was placed last, from the beginning of its line."""
     _shown: list[bytes] = field(default_factory=list)
     """Texts since that place."""
+    _dividers: set[int] = field(default_factory=set)
+    """Cells of a comb that a line ends."""
     _of_line: dict[bytes, float] = field(default_factory=dict)
     """Where each text of the line was placed."""
 
@@ -347,7 +349,9 @@ class _Reading:
                 operands.append(text)
             elif kind != "space":
                 operands.append(_Bracket(kind == "open"))
-        if operands or self._saved or self._in_text:
+        # One line alone would be a digit.
+        are_all = not self._dividers or self._dividers == {*range(1, self.cells)}
+        if operands or self._saved or self._in_text or not are_all:
             raise _NotPlainError
 
     def _run(self, operator: str, operands: Sequence[_Operand]) -> None:
@@ -524,7 +528,7 @@ class _Reading:
             for start, to in pairwise(corners):
                 self._demand(self._is_border(start, to))
         self._demand(len(self._points) != 1)
-        if self._points and self._is_divider(*self._points[:2]):
+        if self._is_divider():
             self._points = []
         for start, to in pairwise(self._points):
             self._demand(self._is_border(start, to))
@@ -595,16 +599,24 @@ class _Reading:
             and all(any(self._along(*each)) for each in pairwise(points))
         )
 
-    def _is_divider(self, start: _Point, to: _Point) -> bool:
-        """Return whether a line stands between two cells of a comb."""
-        wide, high = self._sides
-        if start[0] != to[0] or self.cells <= 1 or len(self._points) > _ENDS:
+    def _is_divider(self) -> bool:
+        """Return whether the path is a line between cells of a comb, and note it."""
+        points = self._points
+        if len(points) == _ENDS and points[2] == points[0]:
+            points = points[:2]
+        if self.cells <= 1 or len(points) != 2 or self._state.width > 1:  # noqa: PLR2004 (ends)
             return False
+        wide, high = self._sides
+        start, to = points
         at = (start[0] - self.box[0]) * self.cells / wide
-        return (
-            abs(at - round(at)) * wide <= self.cells
+        is_between = (
+            start[0] == to[0]
+            and abs(at - round(at)) * wide <= self.cells
             and abs(start[1] - to[1]) >= _LEAST_DIVIDER * high
         )
+        if is_between:
+            self._dividers.add(round(at))
+        return is_between
 
     def _is_border(self, start: _Point, to: _Point) -> bool:
         """Return whether a line goes along one edge, for nearly all of it."""
