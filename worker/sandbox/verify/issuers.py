@@ -8,7 +8,8 @@ count that signed the certificate below them.
 Source: RFC 5280, 6.1 (a chain is one of signatures, names alone make none).
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from asn1crypto import algos, x509
@@ -69,6 +70,7 @@ class Issuers(CertificateRegistry):
         super().__init__()
         self._signed: dict[tuple[bytes, bytes], bool] = {}
         self._known: set[bytes] = set()
+        self._barred: Collection[bytes] = ()
         self._tried = 0
 
     def register(self, cert: x509.Certificate) -> bool:
@@ -105,12 +107,31 @@ class Issuers(CertificateRegistry):
                 self._tried += 1
                 if self._tried > _TRIED_MAX:
                     raise TooManyIssuersError
-                if not self._has_signed(issuer, cert):
+                if issuer.sha256 in self._barred:
+                    continue
+                if not self.has_signed(issuer, cert):
                     continue
             yield issuer
 
-    def _has_signed(self, issuer: x509.Certificate, cert: x509.Certificate) -> bool:
-        """Return whether one certificate's key signed another one, of another key."""
+    @contextmanager
+    def without(self, barred: Collection[bytes]) -> Iterator[None]:
+        """Leave issuers out of chains.
+
+        Args:
+            barred: their SHA-256.
+        """
+        self._barred = barred
+        try:
+            yield
+        finally:
+            self._barred = ()
+
+    def has_signed(self, issuer: x509.Certificate, cert: x509.Certificate) -> bool:
+        """Return whether one certificate's key signed another one, of another key.
+
+        Raises:
+            TooManyIssuersError: too many were checked in this file.
+        """
         pair = (issuer.sha256, cert.sha256)
         if pair not in self._signed:
             if len(self._signed) >= _CHECKED_MAX:

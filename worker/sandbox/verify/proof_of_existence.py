@@ -23,7 +23,7 @@ from pyhanko.pdf_utils.generic import (
     StreamObject,
 )
 from pyhanko.pdf_utils.reader import PdfFileReader
-from pyhanko.sign.ades.report import AdESSubIndic
+from pyhanko.sign.ades.report import AdESIndeterminate, AdESSubIndic
 from pyhanko.sign.validation import (
     DocumentTimestampStatus,
     EmbeddedPdfSignature,
@@ -73,6 +73,7 @@ from worker.sandbox.verify.issuers import (
     is_readable,
 )
 from worker.sandbox.verify.revisions import Revisions
+from worker.sandbox.verify.revocations import Revocations
 from worker.sandbox.verify.revoked_timestamps import RevokedTsas
 from worker.sandbox.verify.signer_certificates import text
 
@@ -89,31 +90,18 @@ _ANY_AGE: Final = timedelta(days=200 * 365)
 _USAGE: Final = KeyUsageConstraints()
 _CLOCK_SKEW: Final = timedelta(hours=1)
 """Most that a TSA's clock may be ahead of this machine's, or of a later TSA's."""
-_SOFT: Final = RevocationCheckingRule.CHECK_IF_DECLARED_SOFT
-_NO_CHECK: Final = RevocationCheckingRule.NO_CHECK
+_CHAINS_TRIED: Final = 4
+"""Most chains around revoked authorities that are tried of one certificate."""
 
 
 class _Demand(Enum):
-    """Revocation data demanded of the signer's certificate, and of those above it."""
+    """Revocation data demanded of each certificate of a chain.
 
-    ALL = (
-        RevocationCheckingRule.CRL_OR_OCSP_REQUIRED,
-        RevocationCheckingRule.CRL_OR_OCSP_REQUIRED,
-    )
-    DECLARED = (_SOFT, _SOFT)
-    OF_SIGNER = (_SOFT, _NO_CHECK)
-    OF_AUTHORITIES = (_NO_CHECK, _SOFT)
-    NONE = (_NO_CHECK, _NO_CHECK)
+    What is revoked is asked of each datum by itself, by `Revocations`.
+    """
 
-
-# A store that has data of other certificates alone fails even the lenient demand, and
-# hides a revocation further down the chain. Each part is asked for by itself then.
-_LENIENT: Final = (
-    _Demand.DECLARED,
-    _Demand.OF_SIGNER,
-    _Demand.OF_AUTHORITIES,
-    _Demand.NONE,
-)
+    ALL = RevocationCheckingRule.CRL_OR_OCSP_REQUIRED
+    NONE = RevocationCheckingRule.NO_CHECK
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +181,10 @@ class ProofsOfExistence:
         self._issuers = Issuers()
         if self._data is not None:
             self._issuers.register_multiple(self._data.certificates)
+        data = self._data or _ValidationData()
+        self._revocations = Revocations(
+            data.ocsps, data.crls, self._issuers, _policy(_Demand.NONE)
+        )
         self._stamped = [each.signed_revision for each in stamps]
         self._stamps: list[ProofOfExistence] = []
         for stamp in reversed(stamps):
@@ -211,14 +203,7 @@ class ProofsOfExistence:
         """
         stamp, proof = self._of_signature(signature)
         moment = None if proof is None else proof.at
-        status = self._status(signature, moment, _Demand.ALL)
-        is_unrevoked = status.problem is None
-        if not is_unrevoked and status.path is not None:
-            # Missing revocation data says nothing of the chain.
-            status = _leniently(
-                lambda demand: self._status(signature, moment, demand),
-                lambda status: (status.problem is None, status.revocation is not None),
-            )
+        status, is_unrevoked = self._judged(signature, moment)
         void = [
             words for revision, words in self._void
             if revision >= signature.signed_revision
@@ -261,11 +246,14 @@ class ProofsOfExistence:
     ) -> ProofOfExistence | None:
         try:
             at = _time_of(stamp.signed_data)
-            status = self._stamp_status(stamp, at)
+            status, told = self._around_revoked(
+                lambda: self._stamp_status(stamp, at),
+                lambda status: (status.validation_path, status.trusted),
+                (at, moment or SystemClock().now()),
+            )
             if not (status.intact and status.valid):
                 return None
-            later = self._stamp_status(stamp, moment) if self._data else status
-            if self._is_void(status, moment, later, stamp.signed_revision):
+            if self._is_void(status, moment, told, stamp.signed_revision):
                 return None
             if not status.trusted or _has_ended(status.signing_cert, moment):
                 return None
@@ -292,11 +280,20 @@ class ProofsOfExistence:
             )
             if token is None:
                 return self._without_own(signature, later), later
-            own = self._own_stamp(signature, _time_of(token))
+            at = _time_of(token)
+            own, told = self._around_revoked(
+                lambda: self._own_stamp(signature, at),
+                lambda status: (
+                    (None, False)
+                    if status is None
+                    else (status.validation_path, status.trusted)
+                ),
+                (at, known or SystemClock().now()),
+            )
             if own is None or not (own.intact and own.valid):
                 return StampState.WRONG, later
             if (
-                self._is_void_own(signature, own, known)
+                self._is_void(own, known, told, signature.signed_revision)
                 or not own.trusted
                 or _has_ended(own.signing_cert, known)
                 or _is_ahead(own.timestamp, known)
@@ -318,22 +315,11 @@ class ProofsOfExistence:
         is_untrusted = later is None and has_later
         return StampState.UNTRUSTED if is_untrusted else StampState.NONE
 
-    def _is_void_own(
-        self,
-        signature: EmbeddedPdfSignature,
-        own: TimestampSignatureStatus,
-        known: datetime | None,
-    ) -> bool:
-        """As `_is_void`, of the timestamp that a signature carries."""
-        is_same = self._data is None or known == own.timestamp
-        later = None if is_same else self._own_stamp(signature, known)
-        return self._is_void(own, known, later or own, signature.signed_revision)
-
     def _is_void(
         self,
         status: TimestampSignatureStatus,
         known: datetime | None,
-        later: TimestampSignatureStatus,
+        told: Iterable[RevocationDetails],
         revision: int,
     ) -> bool:
         """Whether a revocation voids a timestamp; noted in words.
@@ -341,11 +327,9 @@ class ProofsOfExistence:
         Args:
             status: at its own time.
             known: when it is known to have existed; None: now.
-            later: its status at that time, by the file's own data.
+            told: revocations of its chain, by the file's own data.
             revision: where it stands.
         """
-        # One that pyHanko itself takes for revoked at its time says so there.
-        told = status.revocation_details or later.revocation_details
         why = self._revoked.why_void(status.signing_cert, status.timestamp, known, told)
         if why:
             at, tsa = status.timestamp, _name(status.signing_cert)
@@ -353,44 +337,96 @@ class ProofsOfExistence:
         return bool(why)
 
     def _stamp_status(
-        self, stamp: EmbeddedPdfSignature, moment: datetime | None
+        self, stamp: EmbeddedPdfSignature, moment: datetime
     ) -> DocumentTimestampStatus:
-        def validated(demand: _Demand) -> DocumentTimestampStatus:
-            context = self._context(self._stamp_roots, moment, demand)
-            return asyncio.run(
-                async_validate_pdf_timestamp(stamp, context, skip_diff=True)
-            )
-
-        return _leniently(
-            validated,
-            lambda status: (
-                status.trusted or status.validation_path is None,
-                status.revoked,
-            ),
-        )
+        context = self._context(self._stamp_roots, moment, _Demand.NONE)
+        return asyncio.run(async_validate_pdf_timestamp(stamp, context, skip_diff=True))
 
     def _own_stamp(
-        self, signature: EmbeddedPdfSignature, moment: datetime | None
+        self, signature: EmbeddedPdfSignature, moment: datetime
     ) -> TimestampSignatureStatus | None:
         """Status of the timestamp that a signature carries."""
-
-        def validated(demand: _Demand) -> TimestampSignatureStatus | None:
-            context = self._context(self._stamp_roots, moment, demand)
-            found = asyncio.run(
-                collect_timing_info(
-                    signature.signer_info, context, signature.compute_digest
-                )
+        context = self._context(self._stamp_roots, moment, _Demand.NONE)
+        found = asyncio.run(
+            collect_timing_info(
+                signature.signer_info, context, signature.compute_digest
             )
-            status: TimestampSignatureStatus | None = found.get("timestamp_validity")
-            return status
-
-        return _leniently(
-            validated,
-            lambda status: (
-                status is None or status.trusted or status.validation_path is None,
-                status is not None and status.revoked,
-            ),
         )
+        status: TimestampSignatureStatus | None = found.get("timestamp_validity")
+        return status
+
+    def _judged(
+        self, signature: EmbeddedPdfSignature, moment: datetime | None
+    ) -> tuple[ChainStatus, bool]:
+        """The status of a signer's chain, and whether data say that all of it is good.
+
+        A revocation counts whatever other data say. Missing data say nothing of the
+        chain.
+        """
+
+        def validated() -> tuple[ChainStatus, bool]:
+            status = self._status(signature, moment, _Demand.ALL)
+            if status.problem is None or status.path is None:
+                return status, status.problem is None
+            return self._status(signature, moment, _Demand.NONE), False
+
+        (status, is_good), told = self._around_revoked(
+            validated,
+            lambda judged: (judged[0].path, judged[0].problem is None),
+            (moment or SystemClock().now(),),
+            until=moment,
+        )
+        if not told:
+            return status, is_good
+        details = min(told, key=lambda each: each.revocation_date)
+        revoked = (
+            AdESIndeterminate.REVOKED_CA_NO_POE
+            if details.ca_revoked
+            else AdESIndeterminate.REVOKED_NO_POE
+        )
+        problem = status.problem or revoked
+        return replace(status, problem=problem, revocation=details), False
+
+    def _around_revoked(
+        self,
+        validate: Callable[[], _Status],
+        look: Callable[[_Status], tuple[ValidationPath | None, bool]],
+        times: Sequence[datetime],
+        *,
+        until: datetime | None = None,
+    ) -> tuple[_Status, list[RevocationDetails]]:
+        """Validate by a chain that no data revoke, if there is one.
+
+        Args:
+            validate: without a demand for revocation data.
+            look: at a status: the chain that was found, and whether it is trusted.
+            times: see `Revocations.of_path`.
+            until: revocations from then on do not count; None: all count.
+
+        Returns:
+            The status, and the revocations of its chain.
+        """
+        first: tuple[_Status, list[RevocationDetails]] | None = None
+        barred: set[bytes] = set()
+        for _ in range(_CHAINS_TRIED):
+            with self._issuers.without(barred):
+                status = validate()
+            path, is_trusted = look(status)
+            if first is not None and not (path and is_trusted):
+                break
+            found = [
+                each
+                for each in (self._revocations.of_path(path, times) if path else ())
+                if until is None or each.details.revocation_date <= until
+            ]
+            told = [each.details for each in found]
+            if not told:
+                return status, told
+            first = first or (status, told)
+            if not all(each.ca_revoked for each in told):
+                break
+            barred |= {each.certificate.sha256 for each in found}
+        return first or (status, [])
 
     def _status(
         self, signature: EmbeddedPdfSignature, moment: datetime | None, demand: _Demand
@@ -416,8 +452,8 @@ class ProofsOfExistence:
     ) -> ValidationContext:
         """Roots, the file's own data, and nothing fetched.
 
-        Data that were out of date at the time that is proven show what was revoked
-        before, and do not show that anything was good.
+        Data that were out of date at the time that is proven do not show that anything
+        was good.
 
         Source: RFC 5280, 6.3.3; EN 319 102-1, 5.2.5.
         """
@@ -432,12 +468,7 @@ class ProofsOfExistence:
             signature_validator=KeyKindValidator(),
             ocsps=data.ocsps,
             crls=data.crls,
-            # The file's own data is the youngest there is, however old it has become.
-            revinfo_policy=CertRevTrustPolicy(
-                RevocationCheckingPolicy(*demand.value),
-                freshness=_ANY_AGE,
-                freshness_req_type=FreshnessReqType.MAX_DIFF_REVOCATION_VALIDATION,
-            ),
+            revinfo_policy=_policy(demand),
         )
 
 
@@ -470,23 +501,13 @@ def is_whole_stamp(stamp: EmbeddedPdfSignature | None) -> bool:
     )
 
 
-def _leniently(
-    validate: Callable[[_Demand], _Status],
-    look: Callable[[_Status], tuple[bool, bool]],
-) -> _Status:
-    """Validate with fewer and fewer demands, to success or to a revocation.
-
-    Args:
-        validate: by a demand.
-        look: at a status: it is trusted, a certificate is revoked.
-    """
-    for demand in _LENIENT:
-        status = validate(demand)
-        is_trusted, is_revoked = look(status)
-        whole = demand in {_Demand.DECLARED, _Demand.NONE}
-        if is_revoked or (is_trusted and whole):
-            break
-    return status
+def _policy(demand: _Demand) -> CertRevTrustPolicy:
+    # The file's own data is the youngest there is, however old it has become.
+    return CertRevTrustPolicy(
+        RevocationCheckingPolicy(demand.value, demand.value),
+        freshness=_ANY_AGE,
+        freshness_req_type=FreshnessReqType.MAX_DIFF_REVOCATION_VALIDATION,
+    )
 
 
 @dataclass(frozen=True, slots=True)

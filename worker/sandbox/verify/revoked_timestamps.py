@@ -9,7 +9,7 @@ Source: RFC 3161, 4; ETSI EN 319 102-1, 5.2.7 and 5.6.2.2.
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -47,7 +47,7 @@ class RevokedTsas:
         certificate: x509.Certificate,
         at: datetime,
         known: datetime | None,
-        told: RevocationDetails | None,
+        told: Iterable[RevocationDetails],
     ) -> str:
         """Why a timestamp does not count, in words; empty if it does.
 
@@ -55,14 +55,14 @@ class RevokedTsas:
             certificate: of its TSA.
             at: what it says.
             known: when it is known to have existed; None: now.
-            told: what the file's own data says of its TSA.
+            told: what the file's own data say of its TSA, and of those above it.
         """
         sha256 = hashlib.sha256(certificate.dump()).hexdigest()
         found = list(self._known.get(sha256, ()))
-        if told is not None:
-            reason = str(told.revocation_reason.native or "")
+        for one in told:
+            reason = str(one.revocation_reason.native or "")
             found.append(
-                RevokedTsa(sha256, told.revocation_date, _NAMES.get(reason, reason))
+                RevokedTsa(sha256, one.revocation_date, _NAMES.get(reason, reason))
             )
         for each in found:
             since = at if each.reason in _SPARING else known or SystemClock().now()
