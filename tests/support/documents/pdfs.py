@@ -163,7 +163,14 @@ def text_field(name: str = "Nombre") -> bytes:
         )
     )
     pdf.pages[0].Annots = Array([field])
-    pdf.Root.AcroForm = pdf.make_indirect(Dictionary(Fields=Array([field])))
+    font = Dictionary(Type=Name.Font, Subtype=Name.Type1, BaseFont=Name.Helvetica)
+    pdf.Root.AcroForm = pdf.make_indirect(
+        Dictionary(
+            Fields=Array([field]),
+            DA=String("/Helv 12 Tf 0 g"),
+            DR=Dictionary(Font=Dictionary(Helv=pdf.make_indirect(font))),
+        )
+    )
     return _saved(pdf)
 
 
