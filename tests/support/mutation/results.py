@@ -19,7 +19,7 @@ _SHOWN: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a mutant.
+    """Outcome of a mutant.
 
     Args:
         seed: of the sample.

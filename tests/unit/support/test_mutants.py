@@ -115,7 +115,7 @@ def mutant_of(tree: Path, head: str, kind: str) -> Mutant:
 
 
 def probes_of(tree: Path) -> Probes:
-    """Of all its packages."""
+    """Probes of all packages of a tree."""
     return with_probes(
         {file: text for part in modules(tree).values() for file, text in part.items()}
     )

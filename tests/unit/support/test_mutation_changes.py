@@ -92,7 +92,7 @@ def test_change_is_of_one_place(kind: str, source: str, mutants: list[str]) -> N
     ],
 )
 def test_nothing_is_changed(source: str) -> None:
-    """What no test could notice, or only a person."""
+    """Changes that no test could notice are left out."""
     assert [s.changes for s in statements(source) if s.changes] == []
 
 

@@ -1,8 +1,8 @@
-"""Which certificates of a chain the file's own data revoke.
+"""Revocations of a chain's certificates by the data of the file.
 
 Each CRL and each OCSP answer that revokes a certificate's serial number is asked by
-itself. So no other data, good or damaged, hide what it says. It counts if a key of the
-chain signed it, or the key of a certificate that the chain's authorities issued for
+itself. So other data, good or damaged, cannot hide what it says. It counts if a key of
+the chain signed it, or the key of a certificate that the chain's authorities issued for
 that. Runs in a confined job only.
 
 pyHanko asks OCSP answers first, and CRLs only where no answer is good; and it goes down
@@ -252,7 +252,7 @@ class Revocations:
             crls=[each for each in data if isinstance(each, CRLContainer)],
             revinfo_policy=self._policy,
         )
-        # Revocations of any time are told: whoever asks knows which one counts.
+        # A revocation of any time is returned: the caller decides by its time.
         context.timing_params = ValidationTimingParams(
             ValidationTimingInfo(at, at, point_in_time_validation=False),
             context.timing_params.time_tolerance,
