@@ -54,10 +54,10 @@ _QUESTIONS: Final = {
     "integrity": "the signed bytes are intact",
     "identity": "the certificate is the signer's, for signing documents",
     "trust": "the chain ends at a trusted root",
-    "revocation": "the certificate was not revoked when it was used",
+    "revocation": "the certificate was in force when it was used",
     "time": "a trusted timestamp proves when",
     "coverage": "it covers its whole revision",
-    "changes": "nothing follows that it forbids",
+    "changes": "the signature allows what was added later",
 }
 _ANSWERS: Final = {Answer.YES: "yes", Answer.NO: "NO ", Answer.UNCHECKED: "?  "}
 
