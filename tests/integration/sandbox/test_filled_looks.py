@@ -33,6 +33,8 @@ _USUAL: Final[Mapping[str, bytes]] = {
     b"Td (0)"
     b" Tj ET",
     "letter by letter": b"BT /F1 12 Tf 2 4 Td (1) Tj (0) Tj (0) Tj (0) Tj ET",
+    "dashed border": b"0 G 1 w [3 3] 0 d 1 1 118 18 re S BT /F1 12 Tf 2 4 Td (1000) "
+    b"Tj ET",
     "bevel": b".9 g 0 0 120 20 re f 1 g 1 1 m 1 19 l 119 19 l 118 18 l 2 18 l 2 2 l "
     b"f .6 g "
     b"119 19 m 119 1 l 1 1 l 2 2 l 118 2 l 118 18 l f 0 G .5 .5 119 19 re s BT /F1 12"
@@ -92,6 +94,25 @@ _ODD: Final[Mapping[str, bytes]] = {
     "path before the text": b"0 0 120 20 re BT /F1 12 Tf 2 4 Td (1000) Tj ET",
     "path within the text": b"BT /F1 12 Tf 2 4 Td (1) Tj 900 0 m (000) Tj ET",
     "clip within the text": b"BT /F1 12 Tf 2 4 Td 0 0 120 20 re W n (1000) Tj ET",
+    "line on the left": b"1.8 w 3 2 m 3 18 l S BT /F1 12 Tf 6 4 Td (1000) Tj ET",
+    "line above": b"1 w 0 19 m 120 19 l S BT /F1 12 Tf 6 4 Td (1000) Tj ET",
+    "lines of other colours": b"1 G 0 1 m 120 1 l S 119 0 m 119 20 l S 0 19 m 120 19 l"
+    b" S 0 G 1 0 m 1 20 l S BT /F1 12 Tf 6 4 Td (1000) Tj ET",
+    "lines of other widths": b"0 w 0 1 m 120 1 l S 119 0 m 119 20 l S 0 19 m 120 19 l"
+    b" S 2 w 1 0 m 1 20 l S BT /F1 12 Tf 6 4 Td (1000) Tj ET",
+    "second border": b"1 w 1 1 118 18 re s 0 1 m 120 1 l S BT /F1 12 Tf 6 4 Td (1000) "
+    b"Tj ET",
+    "dashes that leave a piece": b"[14 400] 0 d 1 w 2 3 116 14 re S BT /F1 12 Tf 6 4 "
+    b"Td (1000) Tj ET",
+    "strip of the background": b"0 g 0 0 120 20 re f 1 g 3 0 117 20 re f 0 g "
+    b"BT /F1 12 Tf 6 4 Td (1000) Tj ET",
+    "background that is cut": b"0 g 0 0 120 20 re f q 3 0 117 20 re W n 1 g 0 0 120 20"
+    b" re f 0 g BT /F1 12 Tf 6 4 Td (1000) Tj ET Q",
+    "bevel of one side": b"0 g 0 0 m 4 0 l 4 19.9 l 119 19.9 l 120 20 l 0 20 l f BT "
+    b"/F1 12 Tf 6 4 Td (1000) Tj ET",
+    "three bevels": b"1 g "
+    + 3 * (b"1 1 m 1 19 l 119 19 l 118 18 l 2 18 l 2 2 l f ")
+    + b"0 g BT /F1 12 Tf 6 4 Td (1000) Tj ET",
     "divider of no comb": b"0 G 1 w 30 1 m 30 19 l S BT /F1 12 Tf 4 4 Td (1000) Tj ET",
     "negative width": b"-30 w 0 1 m 120 1 l S BT /F1 12 Tf 2 4 Td (1000) Tj ET",
     "more than all ink": b"1 3 34 0 k BT /F1 12 Tf 2 4 Td (1000) Tj ET",
@@ -294,6 +315,8 @@ def test_field_is_above_other_annotations(kind: bytes, wanted: Answer) -> None:
     [
         b"1 w 30 1 m 30 19 l S ",
         b"2 w 30 1 m 30 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S ",
+        b"1 w 30 1 m 30 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S 30 1 m 30 19 l S ",
+        b"1 G 1 w 60 1 m 60 19 l S 90 1 m 90 19 l S 0 G 30 1 m 30 19 l S ",
         b"1 w 30 1 m 30 19 l 20 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S ",
     ],
 )

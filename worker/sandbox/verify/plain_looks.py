@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from pyhanko.pdf_utils.generic import (
     ArrayObject,
@@ -33,6 +33,7 @@ from worker.sandbox.inspect.pdf_objects import (
     raw_items,
     resolve,
 )
+from worker.sandbox.verify.field_lines import FieldLines, LineStyle
 from worker.sandbox.verify.plain_fonts import is_everywhere, is_read_alike
 from worker.sandbox.verify.step_context import raw_entry
 
@@ -63,6 +64,11 @@ _POINTS_MAX: Final = 16
 _CORNERS: Final = 4
 _ENDS: Final = 3
 """Points of a line that was closed."""
+_UNEQUAL: Final = 0.6
+"""Most that a background is nearer to one edge than to another, and a bevel broader."""
+_DASHES: Final = (0.5, 6.0)
+"""Shortest and longest dash, and gap between dashes."""
+_BEVELS: Final = 2
 _LEAST_DIVIDER: Final = 0.6
 """Share of the height that a line between two cells covers at least."""
 _SMALLEST: Final = 3.0
@@ -192,7 +198,7 @@ def plain_look(drawing: object, cells: int = 0) -> PlainLook | None:
     turned = _turned(drawing)
     if wide <= 0 or high <= 0 or turned is None:
         return None
-    reading = _Reading((x0, y0, x1, y1), cells)
+    reading = _Reading((x0, y0, x1, y1), FieldLines(cells))
     try:
         reading.read(content)
         fonts = frozenset(_unusual(drawing, reading.fonts))
@@ -265,13 +271,16 @@ def _numbers(raw: object) -> list[float]:
     return [each for each in found if each is not None and abs(each) <= _FARTHEST]
 
 
+_LINE_STYLE: Final = LineStyle()
+
+
 @dataclass(frozen=True, slots=True)
 class _State:
     """Graphics state, as far as a plain drawing may set it."""
 
     fill: _Range = _BLACK
-    width: float = 1.0
-    """Of lines."""
+    stroke: LineStyle = _LINE_STYLE
+    is_clipped: bool = False
     size: float = 0.0
     """Of the font."""
     leading: float = 0.0
@@ -284,11 +293,11 @@ class _Reading:
 
     Args:
         box: of the drawing.
-        cells: of a comb.
+        lines: that it has had so far: none.
     """
 
     box: Box
-    cells: int = 0
+    lines: FieldLines
     margin: float = 0.0
     fonts: set[str] = field(default_factory=set)
     _state: _State = _State()
@@ -310,8 +319,7 @@ class _Reading:
     """Where the text was placed last, from the beginning of its line."""
     _shown: list[bytes] = field(default_factory=list)
     """Texts since that place."""
-    _dividers: set[int] = field(default_factory=set)
-    """Cells of a comb that a line ends."""
+    _bevels: int = 0
     _of_line: dict[bytes, float] = field(default_factory=dict)
     """Where each text of the line was placed."""
 
@@ -349,9 +357,8 @@ class _Reading:
                 operands.append(text)
             elif kind != "space":
                 operands.append(_Bracket(kind == "open"))
-        # One line alone would be a digit.
-        are_all = not self._dividers or self._dividers == {*range(1, self.cells)}
-        if operands or self._saved or self._in_text or not are_all:
+        is_over = not (operands or self._saved or self._in_text)
+        if not is_over or not self.lines.show_nothing():
             raise _NotPlainError
 
     def _run(self, operator: str, operands: Sequence[_Operand]) -> None:
@@ -394,7 +401,22 @@ class _Reading:
 
     def line_width(self, width: float) -> None:
         self._demand(width >= 0)
-        self._state = replace(self._state, width=width)
+        self._stroke(width=width)
+
+    def stroke_colour(self, *parts: float) -> None:
+        _brightness(parts)
+        self._stroke(colour=parts)
+
+    def dash(self, *parts: _Operand) -> None:
+        """Set the dashes; a long gap would leave a piece of a line."""
+        *lengths, phase = (each for each in parts if isinstance(each, float))
+        shortest, longest = _DASHES
+        self._demand(all(shortest <= each <= longest for each in lengths))
+        self._stroke(dash=(*lengths, phase) if lengths else ())
+
+    def _stroke(self, **changes: Any) -> None:
+        stroke = replace(self._state.stroke, **changes)
+        self._state = replace(self._state, stroke=stroke)
 
     def font(self, font: str, size: float) -> None:
         is_same = font in self.fonts and size == self._state.size
@@ -499,20 +521,22 @@ class _Reading:
         """Take a clip that leaves all but a margin."""
         self._take_rectangle()
         self._demand(self._clips and len(self._rects) == 1 and not self._points)
-        self.margin = max(self.margin, self._gap(self._rects[0]))
+        self.margin = max(self.margin, *self._gaps(self._rects[0]))
         self._demand(self.margin <= 2 * _EDGE)
+        self._state = replace(self._state, is_clipped=True)
         self._clear()
 
     def fill(self) -> None:
         """Fill the background, or a border's bevel."""
-        self._demand(not self._has_text and not self._clips)
+        self._demand(self._may_paint())
         self._take_rectangle()
         # Of several areas of one path some are holes.
         self._demand(len(self._rects) + bool(self._points) == 1)
         for each in self._rects:
-            gap = self._gap(each)
-            self._demand(gap <= self._edge)
-            self.margin = max(self.margin, gap)
+            gaps = self._gaps(each)
+            # A strip of what is below would be a line.
+            self._demand(max(gaps) <= min(self._edge, min(gaps) + _UNEQUAL))
+            self.margin = max(self.margin, *gaps)
             self._below = self._state.fill
         if self._points:
             self._demand(self._is_bevel([*self._points, self._points[0]]))
@@ -521,20 +545,21 @@ class _Reading:
 
     def stroke(self) -> None:
         """Draw a border along the edges, below the text."""
-        self._demand(not self._has_text and not self._clips)
-        self._demand(self._state.width <= self._edge)
+        style = self._state.stroke
+        self._demand(self._may_paint() and style.width <= self._edge)
         for x0, y0, x1, y1 in self._rects:
             corners = ((x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0))
             for start, to in pairwise(corners):
-                self._demand(self._is_border(start, to))
+                self._take_border(start, to)
         self._demand(len(self._points) != 1)
-        if self._is_divider():
+        if (cell := self._divided_cell()) is not None:
+            self.lines.after_cell(cell, style)
             self._points = []
         for start, to in pairwise(self._points):
-            self._demand(self._is_border(start, to))
+            self._take_border(start, to)
         ends = [end for x0, y0, x1, y1 in self._rects for end in ((x0, y0), (x1, y1))]
         reach = max(map(self._reach, [*ends, *self._points]), default=0.0)
-        self.margin = max(self.margin, reach + self._state.width / 2)
+        self.margin = max(self.margin, reach + style.width / 2)
         self._clear()
 
     def close_and_stroke(self) -> None:
@@ -547,6 +572,11 @@ class _Reading:
         self.fill()
         self._rects, self._points = rects, points
         self.close_and_stroke()
+
+    def _may_paint(self) -> bool:
+        """Return whether areas and lines are below the text, and not cut off."""
+        is_cut = self._clips or self._state.is_clipped
+        return not self._has_text and not is_cut
 
     def _placed(self, x: float, y: float) -> _Point:
         return x + self._state.moved[0], y + self._state.moved[1]
@@ -566,11 +596,11 @@ class _Reading:
             self._rects.append((min(xs), min(ys), max(xs), max(ys)))
             self._points = []
 
-    def _gap(self, rect: Box) -> float:
-        """Return the widest distance of a rectangle's side from the edge."""
+    def _gaps(self, rect: Box) -> list[float]:
+        """Return the distances of a rectangle's sides from the edges, inwards."""
         low = (one - other for one, other in zip(rect[:2], self.box[:2], strict=True))
         high = (other - one for one, other in zip(rect[2:], self.box[2:], strict=True))
-        return max(*low, *high, 0.0)
+        return [max(each, 0.0) for each in (*low, *high)]
 
     def _reach(self, point: _Point) -> float:
         """Return the distance of a point from the nearest edge."""
@@ -589,45 +619,67 @@ class _Reading:
         )
 
     def _is_bevel(self, points: Sequence[_Point]) -> bool:
-        """Return whether an area lies along edges, for nearly all of them."""
+        """Return whether an area is a strip along two edges, of one breadth."""
         xs, ys = ([each[along] for each in points] for along in (0, 1))
         wide, high = self._sides
         area = sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in pairwise(points)) / 2
+        sides: dict[int, list[float]] = {}
+        for start, to in pairwise(points):
+            if (edge := self._edge_along(start, to)) is not None:
+                across = edge % 2
+                far = [abs(each[across] - self.box[edge]) for each in (start, to)]
+                sides.setdefault(edge, []).append(sum(far) / 2)
+        strips = [sorted(each) for each in sides.values()]
+        self._bevels += 1
         return (
-            abs(area) <= 2 * self._edge * (wide + high)
+            [len(each) for each in strips] == [2, 2]
+            and all(
+                abs(one - other) <= _UNEQUAL for one, other in zip(*strips, strict=True)
+            )
+            and abs(area) <= 2 * self._edge * (wide + high)
             and self._covers((min(xs), min(ys), max(xs), max(ys)))
             and all(any(self._along(*each)) for each in pairwise(points))
+            and self._bevels <= _BEVELS
         )
 
-    def _is_divider(self) -> bool:
-        """Return whether the path is a line between cells of a comb, and note it."""
-        points = self._points
+    def _divided_cell(self) -> int | None:
+        """Return after which cell of a comb the path is a line; None if it is none."""
+        points, cells = self._points, self.lines.cells
         if len(points) == _ENDS and points[2] == points[0]:
             points = points[:2]
-        if self.cells <= 1 or len(points) != 2 or self._state.width > 1:  # noqa: PLR2004 (ends)
-            return False
+        if cells <= 1 or len(points) != 2 or self._state.stroke.width > 1:  # noqa: PLR2004 (ends)
+            return None
         wide, high = self._sides
         start, to = points
-        at = (start[0] - self.box[0]) * self.cells / wide
+        at = (start[0] - self.box[0]) * cells / wide
         is_between = (
             start[0] == to[0]
-            and abs(at - round(at)) * wide <= self.cells
+            and abs(at - round(at)) * wide <= cells
             and abs(start[1] - to[1]) >= _LEAST_DIVIDER * high
         )
-        if is_between:
-            self._dividers.add(round(at))
-        return is_between
+        return round(at) if is_between else None
 
-    def _is_border(self, start: _Point, to: _Point) -> bool:
-        """Return whether a line goes along one edge, for nearly all of it."""
-        near = self._along(start, to)
-        for along, is_near in enumerate(near):
+    def _take_border(self, start: _Point, to: _Point) -> None:
+        """Take a line that goes along one edge, for nearly all of it."""
+        edge = self._edge_along(start, to)
+        if edge is None:
+            raise _NotPlainError
+        self.lines.at_edge(edge, self._state.stroke)
+
+    def _edge_along(self, start: _Point, to: _Point) -> int | None:
+        """Return along which edge a line goes, for nearly all of it; None: along none.
+
+        Its number is that of the coordinate in a box.
+        """
+        for along, is_near in enumerate(self._along(start, to)):
             first, last = self.box[along], self.box[along + 2]
             reach = min(max(start[along], to[along]), last)
             reach -= max(min(start[along], to[along]), first)
             if is_near and reach >= _SHARE * (last - first):
-                return True
-        return False
+                across = 1 - along
+                middle = (self.box[across] + self.box[across + 2]) / 2
+                return across + 2 * (start[across] > middle)
+        return None
 
     def _along(self, start: _Point, to: _Point) -> tuple[bool, bool]:
         """Return whether a line is at a lower or upper edge, and whether at a side."""
@@ -746,13 +798,13 @@ _OPERATORS: Final[Mapping[str, tuple[str, _Run]]] = {
     "g": ("n", _Reading.fill_colour),
     "rg": ("nnn", _Reading.fill_colour),
     "k": ("nnnn", _Reading.fill_colour),
-    "G": ("n", _Reading.ignore),
-    "RG": ("nnn", _Reading.ignore),
-    "K": ("nnnn", _Reading.ignore),
+    "G": ("n", _Reading.stroke_colour),
+    "RG": ("nnn", _Reading.stroke_colour),
+    "K": ("nnnn", _Reading.stroke_colour),
     "cm": ("nnnnnn", _Reading.move_all),
     "w": ("n", _Reading.line_width),
     **dict.fromkeys(("J", "j", "M", "i"), ("n", _Reading.ignore)),
-    "d": (r"\[n*\]n", _Reading.ignore),
+    "d": (r"\[n*\]n", _Reading.dash),
     "re": ("nnnn", _Reading.rect),
     "m": ("nn", _Reading.move),
     "l": ("nn", _Reading.line),
