@@ -212,6 +212,10 @@ def reading(path: Path, identity: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
                         msg = f"{path}: {member.name!r} is nothing that a backup has"
                         raise SettingsError(msg)
                     yield member.name, member.size, content
+            # Whoever closes a pipe ends age amid what it has left to write: tarfile
+            # stops at the first empty block, which need not stand in the last record.
+            while age.stdout.read(_PIECE):
+                pass
         except tarfile.TarError as exc:
             # Why age gave no more is the better word, where it has one.
             _end(age)

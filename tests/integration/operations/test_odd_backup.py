@@ -3,14 +3,16 @@
 Source: docs/backup.md "Bring it back".
 """
 
+import io
 import json
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from appliance.operations.backup import record
-from appliance.operations.backup.archive import writing
+from appliance.operations.backup.archive import reading, writing
 from appliance.operations.backup.restoring import Restored, refuse_apart, take_all
 from appliance.settings import SettingsError
 from tests.integration.operations.test_backup_setup import settings_with
@@ -69,3 +71,18 @@ def test_database_that_is_none_is_refused(tmp_path: Path) -> None:
             record.bring_back(settings_with(tmp_path), dumped, 2)
 
     assert not (tmp_path / "rubrica.db").exists()
+
+
+def test_archive_is_read_to_its_end(tmp_path: Path, key: Path) -> None:
+    """Empty blocks after the last member, more than a pipe holds."""
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("about.json"))
+    backup = tmp_path / "backup"
+    subprocess.run(
+        ["age", "--encrypt", f"--recipients-file={tmp_path / 'public'}", "-o", backup],
+        input=tar.getvalue() + bytes(1 << 20),
+        check=True,
+    )
+
+    assert [name for name, _, _ in reading(backup, key)] == ["about.json"]
