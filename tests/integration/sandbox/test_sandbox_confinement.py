@@ -101,15 +101,14 @@ def test_job_has_no_power(sandbox: SandboxServer) -> None:
     assert {"socket", "open", "fork", "execute", "kill", "memfd"} <= set(outcomes)
 
 
-async def test_job_is_confined_and_holds_its_request_alone(
-    sandbox: SandboxServer,
-) -> None:
+async def test_job_is_confined_and_holds_its_request_alone() -> None:
     """As /proc shows it: seccomp, no new privileges, limits, descriptors."""
-    probe = asyncio.create_task(asyncio.to_thread(sandbox.probe, "state"))
-    pid = await running_job(sandbox)
+    with running_sandbox(wall_s=2 * DEADLINE_S) as server:
+        probe = asyncio.create_task(asyncio.to_thread(server.probe, "state"))
+        pid = await running_job(server)
 
-    found, links, limits = status(pid), open_files(pid), limits_of(pid)
-    await let_go(pid, probe)
+        found, links, limits = status(pid), open_files(pid), limits_of(pid)
+        await let_go(pid, probe)
     assert (found["Seccomp"], found["NoNewPrivs"]) == ("2", "1")
     assert (found["CapEff"], found["Threads"]) == ("0" * 16, "1")
     *nulls, request = links

@@ -22,10 +22,10 @@ LIMITS = SandboxLimits(
     memory_bytes=1_073_741_824,
     cpu_s=10,
     # CPU time bounds a job; on a busy machine it takes far longer by the clock.
-    wall_s=50,
+    wall_s=600,
     jobs=4,
     render_cpu_s=3,
-    render_wall_s=50,
+    render_wall_s=600,
     document_bytes=50_000_000,
     pages=5_000,
 )
