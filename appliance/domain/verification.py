@@ -216,8 +216,9 @@ class SignatureReport:
     0: none, or unknown."""
     filled: tuple[FilledField, ...] = ()
     """Form fields filled in since, where that is permitted."""
-    certificate: str = ""
-    """SHA-256 of the signing certificate, hex; empty: unknown."""
+    certificates: tuple[str, ...] = ()
+    """SHA-256 of the signing certificate, hex, and of each other encoding of it that
+    its issuer's signature fits as well; empty: unknown."""
     serial: str = ""
     """Serial number of the signing certificate, lower-case hexadecimal."""
     is_timestamp: bool = False

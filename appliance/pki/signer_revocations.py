@@ -52,12 +52,12 @@ class SignerRevocations:
 async def _applied(
     transaction: Transaction, report: SignatureReport
 ) -> SignatureReport:
-    if not report.certificate or report.revocation.answer is Answer.NO:
+    if not report.certificates or report.revocation.answer is Answer.NO:
         return report
     found = await CertificateStore(transaction).get(report.serial)
     if (
         found is not None
-        and hashlib.sha256(found.der).hexdigest() == report.certificate
+        and hashlib.sha256(found.der).hexdigest() in report.certificates
     ):
         if found.revoked_at is not None:
             reason = "" if found.reason is None else found.reason.value
@@ -67,13 +67,12 @@ async def _applied(
         if report.revocation.code is CheckCode.TRY_LATER:
             return replace(report, revocation=YES)
         return report
-    outside = await ExternalStatusStore(transaction).get(
-        StatusKind.REVOKED, report.certificate
-    )
-    if outside is None:
-        return report
-    at = outside.revoked_at or outside.this_update
-    return replace(report, revocation=_revoked(report, at, outside.reason))
+    for each in report.certificates:
+        outside = await ExternalStatusStore(transaction).get(StatusKind.REVOKED, each)
+        if outside is not None:
+            at = outside.revoked_at or outside.this_update
+            return replace(report, revocation=_revoked(report, at, outside.reason))
+    return report
 
 
 def _revoked(report: SignatureReport, at: datetime, reason: str) -> Check:

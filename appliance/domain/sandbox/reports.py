@@ -64,7 +64,7 @@ def _signature(entry: Mapping[str, Any]) -> SignatureReport:
         void=text(entry["void"]),
         follows=integer(entry["follows"]),
         filled=tuple(_filled(each) for each in entry["filled"]),
-        certificate=text(entry["certificate"]),
+        certificates=tuple(text(each) for each in entry["certificates"]),
         serial=text(entry["serial"]),
         is_timestamp=boolean(entry["is_timestamp"]),
     )

@@ -122,6 +122,18 @@ async def test_signature_that_claims_a_time_after_the_revocation_is_refuted(
     assert found.verdict is Answer.NO
 
 
+async def test_certificate_in_another_encoding_is_the_same(
+    core: CoreFixture, signature: SignatureReport
+) -> None:
+    """Its own fingerprint is first, and the record knows the second."""
+    await record(core)
+    claimed = dt.datetime.fromisoformat(str(signature.signed_at))
+    await revoke(core, claimed - DAY)
+    twin = replace(signature, certificates=("0" * 64, *signature.certificates))
+
+    assert (await applied(core, twin)).verdict is Answer.NO
+
+
 @pytest.mark.parametrize(("proven", "answer"), [(-DAY, Answer.YES), (DAY, Answer.NO)])
 async def test_proof_of_existence_decides(
     core: CoreFixture, signature: SignatureReport, proven: dt.timedelta, answer: Answer

@@ -12,11 +12,15 @@ from dataclasses import replace
 from typing import Final
 
 import pytest
+from asn1crypto import core
+from asn1crypto import ocsp as asn1_ocsp
+from asn1crypto import x509 as asn1_x509
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.verification import Answer, SignatureReport
@@ -315,3 +319,234 @@ def test_crl_with_a_delta_revokes_by_itself(*, by_delta: bool) -> None:
     report = first(with_data(do.signed(contract()), data), do)
 
     assert report.revocation.answer is Answer.NO
+
+
+def _renewed(do: Makers) -> x509.Certificate:
+    """Another certificate of the signer's CA, with its name and key."""
+    return authority(do, do.pki.ca_name, do.pki.ca_key, do.pki.ca_name, do.pki.ca_key)
+
+
+def test_answer_by_an_authority_with_two_certificates_counts() -> None:
+    """It has one of them in it, and the chain goes through the other."""
+    do = Makers.now()
+    leaf = x509.load_der_x509_certificate(do.signer.certificate)
+    at = do.pki.clock.now().replace(microsecond=0) - 10 * DAY
+    embedded = (
+        ocsp.OCSPResponseBuilder()
+        .add_response(
+            cert=leaf, issuer=do.pki.ca, algorithm=hashes.SHA256(),
+            cert_status=ocsp.OCSPCertStatus.REVOKED, this_update=at,
+            next_update=at + DAY, revocation_time=at, revocation_reason=None,
+        )
+        .responder_id(ocsp.OCSPResponderEncoding.HASH, _renewed(do))
+        .certificates([_renewed(do)])
+        .sign(do.pki.ca_key, hashes.SHA256())
+        .public_bytes(Encoding.DER)
+    )  # fmt: skip
+    data = ValidationData(certificates=do.pki.chain, ocsps=(embedded,))
+
+    assert (
+        first(with_data(do.signed(contract()), data), do).revocation.answer is Answer.NO
+    )
+
+
+@pytest.mark.parametrize(
+    "extension",
+    [
+        x509.IssuingDistributionPoint(
+            full_name=[x509.UniformResourceIdentifier("http://other.invalid/crl")],
+            relative_name=None,
+            only_contains_user_certs=False,
+            only_contains_ca_certs=False,
+            only_some_reasons=None,
+            indirect_crl=False,
+            only_contains_attribute_certs=False,
+        ),
+        x509.UnrecognizedExtension(x509.ObjectIdentifier("1.2.3.4"), b"\5\0"),
+    ],
+)
+def test_list_of_any_scope_revokes_what_it_has(extension: x509.ExtensionType) -> None:
+    """Its scope says of which certificates it would tell that they are good."""
+    do = Makers.now()
+    serials = [do.pki.serial(do.signer.certificate)]
+    listed = crl(do, do.pki.ca_name, do.pki.ca_key, serials, 10, (extension, True))
+    data = ValidationData(certificates=do.pki.chain, crls=(listed,))
+
+    assert (
+        first(with_data(do.signed(contract()), data), do).revocation.answer is Answer.NO
+    )
+
+
+def test_list_of_other_certificates_revokes_none() -> None:
+    """Attribute certificates are numbered by themselves."""
+    do = Makers.now()
+    scope = x509.IssuingDistributionPoint(
+        full_name=None,
+        relative_name=None,
+        only_contains_user_certs=False,
+        only_contains_ca_certs=False,
+        only_some_reasons=None,
+        indirect_crl=False,
+        only_contains_attribute_certs=True,
+    )
+    serials = [do.pki.serial(do.signer.certificate)]
+    listed = crl(do, do.pki.ca_name, do.pki.ca_key, serials, 10, (scope, True))
+    data = ValidationData(certificates=do.pki.chain, crls=(listed,))
+
+    assert first(with_data(do.signed(contract()), data), do).verdict is Answer.YES
+
+
+def responder(
+    do: Makers, key: rsa.RSAPrivateKey, start: dt.datetime, end: dt.datetime
+) -> x509.Certificate:
+    """A responder's certificate, of the signer's CA."""
+    purposes = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.OCSP_SIGNING])
+    return (
+        x509.CertificateBuilder()
+        .subject_name(named("OCSP"))
+        .issuer_name(do.pki.ca_name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(end)
+        .add_extension(usage("digital_signature"), critical=True)
+        .add_extension(purposes, critical=False)
+        .add_extension(x509.OCSPNoCheck(), critical=False)
+        .sign(do.pki.ca_key, hashes.SHA256())
+    )
+
+
+def told_by(
+    do: Makers,
+    key: rsa.RSAPrivateKey,
+    certificate: x509.Certificate,
+    at: dt.datetime,
+    *,
+    produced: dt.datetime,
+    revoked: bool,
+) -> bytes:
+    """An OCSP answer on the signer, with its responder's certificate."""
+    status = ocsp.OCSPCertStatus
+    made = (
+        ocsp.OCSPResponseBuilder()
+        .add_response(
+            cert=x509.load_der_x509_certificate(do.signer.certificate),
+            issuer=do.pki.ca,
+            algorithm=hashes.SHA256(),
+            cert_status=status.REVOKED if revoked else status.GOOD,
+            this_update=at,
+            next_update=at + DAY,
+            revocation_time=at if revoked else None,
+            revocation_reason=None,
+        )
+        .responder_id(ocsp.OCSPResponderEncoding.HASH, certificate)
+        .certificates([certificate])
+        .sign(key, hashes.SHA256())
+        .public_bytes(Encoding.DER)
+    )
+    # The builder has no time of production but now.
+    answer = asn1_ocsp.OCSPResponse.load(made)
+    basic = answer["response_bytes"]["response"].parsed
+    basic["tbs_response_data"]["produced_at"] = produced
+    content = basic["tbs_response_data"].dump(force=True)
+    basic["signature"] = key.sign(content, padding.PKCS1v15(), hashes.SHA256())
+    whole = core.ParsableOctetString(basic.dump(force=True))
+    answer["response_bytes"]["response"] = whole
+    written: bytes = answer.dump(force=True)
+    return written
+
+
+def test_responder_may_be_younger_than_what_it_tells() -> None:
+    """It reads CRLs, tells of their time, and its certificate has expired since."""
+    do = Makers.now()
+    now, key = do.pki.clock.now().replace(microsecond=0), rsa_key("responder")
+    certificate = responder(do, key, now - 9 * DAY, now - DAY)
+    told = told_by(
+        do, key, certificate, now - 10 * DAY, produced=now - 8 * DAY, revoked=True
+    )
+    data = ValidationData(certificates=do.pki.chain, ocsps=(told,))
+
+    assert (
+        first(with_data(do.signed(contract()), data), do).revocation.answer is Answer.NO
+    )
+
+
+@pytest.mark.parametrize("starts", [-60, 20])
+def test_responder_may_be_younger_than_the_signature(starts: int) -> None:
+    """Minutes from the timestamp to the responder's certificate."""
+    do = Makers.now()
+    minute, key = dt.timedelta(minutes=1), rsa_key("responder")
+    at = do.pki.clock.now().replace(microsecond=0)
+    pdf = do.signed(contract(), timestamp=True)
+    certificate = responder(do, key, at + starts * minute, at + DAY)
+    later = at + 30 * minute
+    answer = told_by(do, key, certificate, later, produced=later, revoked=False)
+    do.pki.clock.at = later
+    own = do.pki.tsa_evidence(do.tsa.certificate)
+    data = replace(own, ocsps=(*own.ocsps, answer))
+
+    report = first(with_data(pdf, data), do)
+
+    assert report.revocation.answer is Answer.YES, report.revocation
+    assert report.level == "B-LT"
+
+
+@pytest.mark.parametrize("revoked", [True, False])
+def test_another_subscriber_tells_nothing(*, revoked: bool) -> None:
+    """Without key usage pyHanko takes any person's certificate for an indirect CRL."""
+    do = Makers.now()
+    key, now = rsa_key("other"), do.pki.clock.now()
+    person = (
+        x509.CertificateBuilder()
+        .subject_name(named("Otra"))
+        .issuer_name(do.pki.ca_name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - 20 * DAY)
+        .not_valid_after(now + 20 * DAY)
+        .sign(do.pki.ca_key, hashes.SHA256())
+    )
+    scope = x509.IssuingDistributionPoint(
+        full_name=None,
+        relative_name=None,
+        only_contains_user_certs=False,
+        only_contains_ca_certs=False,
+        only_some_reasons=None,
+        indirect_crl=True,
+        only_contains_attribute_certs=False,
+    )
+    serials = [do.pki.serial(do.signer.certificate)] if revoked else []
+    listed = crl(do, person.subject, key, serials, 0, (scope, True))
+    data = ValidationData(certificates=(*do.pki.chain, der(person)), crls=(listed,))
+
+    report = first(with_data(do.signed(contract()), data), do)
+
+    assert report.revocation.answer is Answer.UNCHECKED, report.revocation
+    assert report.verdict is Answer.YES
+
+
+def test_lists_of_nobody_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forged CRLs beside forged certificates of one name: each is looked at once."""
+    do = Makers.now()
+    key, forger = rsa_key("other"), named("X")
+    serials = [do.pki.serial(do.signer.certificate)]
+    count = 40
+    lists = tuple(crl(do, forger, key, serials, n + 1) for n in range(count))
+    certificates = tuple(
+        der(authority(do, forger, key, named("Y"), key)) for _ in range(count)
+    )
+    pdf = with_data(
+        do.signed(contract()), ValidationData(certificates=certificates, crls=lists)
+    )
+    compared = 0
+    compare = asn1_x509.Name.__eq__
+
+    def counted(one: asn1_x509.Name, other: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return bool(compare(one, other))
+
+    monkeypatch.setattr(asn1_x509.Name, "__eq__", counted)
+
+    assert first(pdf, do).verdict is Answer.YES
+    assert compared < 10 * count

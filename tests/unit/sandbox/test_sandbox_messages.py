@@ -61,7 +61,7 @@ SIGNATURE = SignatureReport(
     signer_serial="CUIL 20267565393",
     signed_at="2026-11-20T17:03:11+00:00",
     filled=(FilledField("Cliente", "", "Ada"),),
-    certificate="ab" * 32,
+    certificates=("ab",) * 32,
     serial="1f",
 )
 REPORT = VerificationReport(

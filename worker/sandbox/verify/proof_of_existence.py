@@ -66,6 +66,7 @@ from worker.sandbox.inspect.pdf_objects import (
     raw_items,
     resolve,
 )
+from worker.sandbox.verify.certificate_twins import names_one_algorithm
 from worker.sandbox.verify.issuers import (
     CERTIFICATES_MAX,
     Issuers,
@@ -75,6 +76,7 @@ from worker.sandbox.verify.issuers import (
 from worker.sandbox.verify.revisions import Revisions
 from worker.sandbox.verify.revocations import Revocations
 from worker.sandbox.verify.revoked_timestamps import RevokedTsas
+from worker.sandbox.verify.signature_checks import has_one_signer
 from worker.sandbox.verify.signer_certificates import text
 
 _Entry = TypeVar("_Entry")
@@ -90,18 +92,10 @@ _ANY_AGE: Final = timedelta(days=200 * 365)
 _USAGE: Final = KeyUsageConstraints()
 _CLOCK_SKEW: Final = timedelta(hours=1)
 """Most that a TSA's clock may be ahead of this machine's, or of a later TSA's."""
+_LATER_TRIED: Final = 4
+"""Times of later OCSP answers at which a chain is validated."""
 _CHAINS_TRIED: Final = 4
 """Most chains around revoked authorities that are tried of one certificate."""
-
-
-class _Demand(Enum):
-    """Revocation data demanded of each certificate of a chain.
-
-    What is revoked is asked of each datum by itself, by `Revocations`.
-    """
-
-    ALL = RevocationCheckingRule.CRL_OR_OCSP_REQUIRED
-    NONE = RevocationCheckingRule.NO_CHECK
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +177,7 @@ class ProofsOfExistence:
             self._issuers.register_multiple(self._data.certificates)
         data = self._data or _ValidationData()
         self._revocations = Revocations(
-            data.ocsps, data.crls, self._issuers, _policy(_Demand.NONE)
+            data.ocsps, data.crls, self._issuers, _policy(is_demanding=False)
         )
         self._stamped = [each.signed_revision for each in stamps]
         self._stamps: list[ProofOfExistence] = []
@@ -280,6 +274,13 @@ class ProofsOfExistence:
             )
             if token is None:
                 return self._without_own(signature, later), later
+            if not (
+                has_one_signer(token)
+                and all(
+                    names_one_algorithm(each.chosen) for each in token["certificates"]
+                )
+            ):
+                return StampState.UNTRUSTED, later
             at = _time_of(token)
             own, told = self._around_revoked(
                 lambda: self._own_stamp(signature, at),
@@ -339,14 +340,14 @@ class ProofsOfExistence:
     def _stamp_status(
         self, stamp: EmbeddedPdfSignature, moment: datetime
     ) -> DocumentTimestampStatus:
-        context = self._context(self._stamp_roots, moment, _Demand.NONE)
+        context = self._context(self._stamp_roots, moment)
         return asyncio.run(async_validate_pdf_timestamp(stamp, context, skip_diff=True))
 
     def _own_stamp(
         self, signature: EmbeddedPdfSignature, moment: datetime
     ) -> TimestampSignatureStatus | None:
         """Status of the timestamp that a signature carries."""
-        context = self._context(self._stamp_roots, moment, _Demand.NONE)
+        context = self._context(self._stamp_roots, moment)
         found = asyncio.run(
             collect_timing_info(
                 signature.signer_info, context, signature.compute_digest
@@ -365,10 +366,13 @@ class ProofsOfExistence:
         """
 
         def validated() -> tuple[ChainStatus, bool]:
-            status = self._status(signature, moment, _Demand.ALL)
-            if status.problem is None or status.path is None:
-                return status, status.problem is None
-            return self._status(signature, moment, _Demand.NONE), False
+            status = self._status(signature, moment)
+            is_good = (
+                status.problem is None
+                and status.path is not None
+                and self._was_good(signature, status.path, moment)
+            )
+            return status, is_good
 
         (status, is_good), told = self._around_revoked(
             validated,
@@ -386,6 +390,32 @@ class ProofsOfExistence:
         )
         problem = status.problem or revoked
         return replace(status, problem=problem, revocation=details), False
+
+    def _was_good(
+        self,
+        signature: EmbeddedPdfSignature,
+        path: ValidationPath,
+        moment: datetime | None,
+    ) -> bool:
+        """Return whether data of some time say that all of a chain is good.
+
+        Who answers later may have got the certificate for it later. What is good then
+        was good before.
+        """
+        if self._data is None:
+            return False
+        told = self._revocations.entitled(path)
+        data = _ValidationData(
+            ocsps=[each for each in told if isinstance(each, OCSPContainer)],
+            crls=[each for each in told if isinstance(each, CRLContainer)],
+        )
+        times = {
+            at for at in map(_told_at, data.ocsps) if at and moment and at > moment
+        }
+        return any(
+            self._status(signature, at, data).problem is None
+            for at in (moment, *sorted(times)[:_LATER_TRIED])
+        )
 
     def _around_revoked(
         self,
@@ -429,14 +459,17 @@ class ProofsOfExistence:
         return first or (status, [])
 
     def _status(
-        self, signature: EmbeddedPdfSignature, moment: datetime | None, demand: _Demand
+        self,
+        signature: EmbeddedPdfSignature,
+        moment: datetime | None,
+        data: "_ValidationData | None" = None,
     ) -> ChainStatus:
         """Validate the signer's chain; timestamps and later changes are left out."""
         found = asyncio.run(
             cms_basic_validation(
                 signature.signed_data,
                 raw_digest=signature.compute_digest(),
-                validation_context=self._context(self._roots, moment, demand),
+                validation_context=self._context(self._roots, moment, data),
                 key_usage_settings=_USAGE,
             )
         )
@@ -448,27 +481,31 @@ class ProofsOfExistence:
         )
 
     def _context(
-        self, roots: list[x509.Certificate], moment: datetime | None, demand: _Demand
+        self,
+        roots: list[x509.Certificate],
+        moment: datetime | None,
+        data: "_ValidationData | None" = None,
     ) -> ValidationContext:
-        """Roots, the file's own data, and nothing fetched.
+        """Roots, the file's certificates, and nothing fetched.
 
-        Data that were out of date at the time that is proven do not show that anything
-        was good.
+        Args:
+            roots: which are trusted.
+            moment: at which the chain has to be valid; None: now.
+            data: that have to show that each certificate of the chain was good; those
+                that were out of date do not. None: nothing is asked of that.
 
         Source: RFC 5280, 6.3.3; EN 319 102-1, 5.2.5.
         """
-        data = self._data or _ValidationData()
-        if demand is _Demand.ALL:
-            data = data.current_at(moment or SystemClock().now())
+        told = (data or _ValidationData()).current_at(moment or SystemClock().now())
         return ValidationContext(
             trust_roots=roots,
             allow_fetching=False,
             moment=moment,
             certificate_registry=self._issuers,
             signature_validator=KeyKindValidator(),
-            ocsps=data.ocsps,
-            crls=data.crls,
-            revinfo_policy=_policy(demand),
+            ocsps=told.ocsps,
+            crls=told.crls,
+            revinfo_policy=_policy(is_demanding=data is not None),
         )
 
 
@@ -501,10 +538,29 @@ def is_whole_stamp(stamp: EmbeddedPdfSignature | None) -> bool:
     )
 
 
-def _policy(demand: _Demand) -> CertRevTrustPolicy:
+def _told_at(answer: OCSPContainer) -> datetime | None:
+    """Return when an OCSP answer was made."""
+    basic = answer.extract_basic_ocsp_response()
+    if basic is None:
+        return None
+    at: datetime = basic["tbs_response_data"]["produced_at"].native
+    return at
+
+
+def _policy(*, is_demanding: bool) -> CertRevTrustPolicy:
+    """Return what pyHanko asks of a chain; revocations are asked by `Revocations`.
+
+    Args:
+        is_demanding: data have to show that each certificate is good.
+    """
+    rule = (
+        RevocationCheckingRule.CRL_OR_OCSP_REQUIRED
+        if is_demanding
+        else RevocationCheckingRule.NO_CHECK
+    )
     # The file's own data is the youngest there is, however old it has become.
     return CertRevTrustPolicy(
-        RevocationCheckingPolicy(demand.value, demand.value),
+        RevocationCheckingPolicy(rule, rule),
         freshness=_ANY_AGE,
         freshness_req_type=FreshnessReqType.MAX_DIFF_REVOCATION_VALIDATION,
     )

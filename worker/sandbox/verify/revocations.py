@@ -12,11 +12,12 @@ Source: RFC 5280, 6.3; RFC 6960, 3.2; ETSI EN 319 102-1, 5.2.6.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from asn1crypto import ocsp, x509
+from asn1crypto import core, ocsp, x509
 from cryptography.x509 import CertificateRevocationList, load_der_x509_crl
 from pyhanko.sign.validation.status import RevocationDetails
 from pyhanko_certvalidator import ValidationContext
@@ -32,6 +33,7 @@ from pyhanko_certvalidator.revinfo.archival import CRLContainer, OCSPContainer
 from pyhanko_certvalidator.revinfo.validate_crl import verify_crl
 from pyhanko_certvalidator.revinfo.validate_ocsp import verify_ocsp_response
 
+from worker.sandbox.verify.issuer_statements import revoked_by_answer, revoked_by_list
 from worker.sandbox.verify.issuers import Issuers, KeyKindValidator
 
 Data = OCSPContainer | CRLContainer
@@ -68,6 +70,10 @@ class Revocations:
         self._lists: dict[int, CertificateRevocationList] = {}
         self._naming: dict[int, list[int]] = {}
         self._signed: dict[tuple[bytes, int], bool] = {}
+        self._delegated: dict[
+            tuple[tuple[bytes, ...], bytes, bool], list[x509.Certificate]
+        ] = {}
+        self._has_responders = False
         self._answers: dict[tuple[object, ...], RevocationDetails | None] = {}
 
     def of_path(
@@ -98,6 +104,23 @@ class Revocations:
                 if details is not None:
                     found.append(Revocation(certificate, details))
         return found
+
+    def entitled(self, path: ValidationPath) -> list[Data]:
+        """Return the data that somebody signed who may tell of a chain's certificates.
+
+        Args:
+            path: the chain.
+        """
+        certificates = list(path.iter_certs(include_root=False))
+        above = [
+            ValidationPath(path.trust_anchor, certificates[:position], certificate)
+            for position, certificate in enumerate(certificates)
+        ]
+        return [
+            each
+            for number, each in enumerate(self._data)
+            if any(next(self._signers(one, number), None) for one in above)
+        ]
 
     def _naming_one(self, certificate: x509.Certificate) -> list[int]:
         """Return the data that revoke a certificate's serial number, of any issuer."""
@@ -137,9 +160,11 @@ class Revocations:
         is_authority: bool,
     ) -> RevocationDetails | None:
         """Ask one datum for the last certificate of a path."""
-        issued = self._data[number].issuance_date
+        if told := self._told_by_issuer(path, number):
+            return replace(told, ca_revoked=is_authority)
+        moments = [*_moments(self._data[number]), *times]
         for signer in self._signers(path, number):
-            for at in dict.fromkeys([*([issued] if issued else []), *times]):
+            for at in dict.fromkeys(moments):
                 chain = tuple(
                     each.sha256 for each in path.iter_certs(include_root=True)
                 )
@@ -153,45 +178,102 @@ class Revocations:
                     return answer
         return None
 
+    def _told_by_issuer(
+        self, path: ValidationPath, number: int
+    ) -> RevocationDetails | None:
+        """Read one datum that the issuer of a path's last certificate signed."""
+        data, certificate = self._data[number], path.last
+        issuer = next(iter(_authorities(path)), None)
+        if issuer is None or not self._has_signed(issuer, number):
+            return None
+        try:
+            if isinstance(data, OCSPContainer):
+                return revoked_by_answer(data, certificate, issuer)
+            listed = self._lists.get(number)
+            if listed is None or data.crl_data.issuer != certificate.issuer:
+                return None
+            return revoked_by_list(listed, certificate.serial_number)
+        except (ValueError, TypeError, KeyError, OverflowError):
+            return None
+
     def _signers(self, path: ValidationPath, number: int) -> Iterator[x509.Certificate]:
         """Yield the certificates whose keys signed a datum, and which may have."""
         authorities = _authorities(path)
         for authority in authorities:
             if self._has_signed(authority, number):
                 yield authority
-        for candidate in self._named(number):
-            if (
-                candidate.sha256 != path.last.sha256
-                and any(
-                    candidate.issuer == each.subject
-                    and self._issuers.has_signed(each, candidate)
-                    for each in authorities
-                )
-                and self._has_signed(candidate, number)
+        for candidate in self._delegates(authorities, number):
+            if candidate.public_key.sha256 != path.last.public_key.sha256 and (
+                self._has_signed(candidate, number)
             ):
                 yield candidate
 
-    def _named(self, number: int) -> list[x509.Certificate]:
-        """Return the file's certificates of the name, or the key, that signed a datum.
-
-        An OCSP answer's own certificates are registered with it.
-        """
-        each = self._data[number]
-        if isinstance(each, CRLContainer):
-            return list(self._issuers.retrieve_by_name(each.crl_data.issuer))
-        basic = each.extract_basic_ocsp_response()
+    def _delegates(
+        self, authorities: Sequence[x509.Certificate], number: int
+    ) -> Iterable[x509.Certificate]:
+        """Return those whom authorities certified for data of this kind and name."""
+        data = self._data[number]
+        if isinstance(data, CRLContainer):
+            return self._certified(authorities, data.crl_data.issuer, _may_sign_lists)
+        basic = data.extract_basic_ocsp_response()
         if basic is None:
             return []
-        for own in basic["certs"] or ():
-            self._issuers.register(own)
+        self._register_responders()
         responder: ocsp.ResponderId = basic["tbs_response_data"]["responder_id"]
-        if responder.name == "by_key":
-            key = responder.native
-            return [
-                *self._issuers.retrieve_many_by_key_hash(key),
-                *self._issuers.retrieve_many_by_key_identifier(key),
+        return self._certified(authorities, responder.chosen, _may_answer)
+
+    def _certified(
+        self,
+        authorities: Sequence[x509.Certificate],
+        named: x509.Name | core.OctetString,
+        may_sign: Callable[[x509.Certificate], bool],
+    ) -> Iterable[x509.Certificate]:
+        """Return the certificates of a name or key, without a look at any datum.
+
+        Once for all data of that name: a file may have many of both.
+        """
+        above = tuple(each.sha256 for each in authorities)
+        asked = above, named.dump(), may_sign is _may_answer
+        if asked not in self._delegated:
+            self._delegated[asked] = [
+                each
+                for each in self._of_name(named)
+                if may_sign(each) and self._is_certified(authorities, each)
             ]
-        return list(self._issuers.retrieve_by_name(responder.chosen))
+        return self._delegated[asked]
+
+    def _register_responders(self) -> None:
+        """Have the certificates that OCSP answers bring, once."""
+        if self._has_responders:
+            return
+        self._has_responders = True
+        for data in self._data:
+            with contextlib.suppress(ValueError, TypeError, KeyError):
+                if isinstance(data, OCSPContainer):
+                    basic = data.extract_basic_ocsp_response()
+                    for own in (basic and basic["certs"]) or ():
+                        self._issuers.register(own)
+
+    def _is_certified(
+        self, authorities: Sequence[x509.Certificate], candidate: x509.Certificate
+    ) -> bool:
+        return any(
+            candidate.issuer == each.subject
+            and self._issuers.has_signed(each, candidate)
+            for each in authorities
+        )
+
+    def _of_name(
+        self, named: x509.Name | core.OctetString
+    ) -> Iterable[x509.Certificate]:
+        """Return the file's certificates of a name, or of a key."""
+        if isinstance(named, x509.Name):
+            return list(self._issuers.retrieve_by_name(named))
+        key = named.native
+        return [
+            *self._issuers.retrieve_many_by_key_hash(key),
+            *self._issuers.retrieve_many_by_key_identifier(key),
+        ]
 
     def _has_signed(self, signer: x509.Certificate, number: int) -> bool:
         key = signer.public_key.sha256, number
@@ -282,6 +364,40 @@ def _authorities(path: ValidationPath) -> list[x509.Certificate]:
     if isinstance(root, AuthorityWithCert):
         above.insert(0, root.certificate)
     return above[::-1]
+
+
+def _may_sign_lists(certificate: x509.Certificate) -> bool:
+    """Return whether a certificate is one for CRLs.
+
+    pyHanko takes one without key usage as well, of any person.
+
+    Source: RFC 5280, 6.3.3 (f).
+    """
+    usage = certificate.key_usage_value
+    return usage is not None and "crl_sign" in usage.native
+
+
+def _may_answer(certificate: x509.Certificate) -> bool:
+    """Return whether a certificate is one for OCSP answers.
+
+    Source: RFC 6960, 4.2.2.2.
+    """
+    usages = certificate.extended_key_usage_value
+    return usages is not None and "ocsp_signing" in usages.native
+
+
+def _moments(data: Data) -> Iterator[datetime]:
+    """Yield when a datum was signed, and of which time it tells.
+
+    Responders that read CRLs tell of the CRL's time, and may have got their own
+    certificate after it.
+    """
+    if isinstance(data, OCSPContainer):
+        basic = data.extract_basic_ocsp_response()
+        if basic is not None:
+            yield basic["tbs_response_data"]["produced_at"].native
+    if data.issuance_date is not None:
+        yield data.issuance_date
 
 
 def _is_delta(data: Data) -> bool:

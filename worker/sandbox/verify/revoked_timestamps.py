@@ -7,7 +7,6 @@ existed before: whoever has the key can write any time. Runs in a confined job o
 Source: RFC 3161, 4; ETSI EN 319 102-1, 5.2.7 and 5.6.2.2.
 """
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -20,6 +19,7 @@ from appliance.domain.certificates import TSA_REASONS
 from appliance.domain.clock import SystemClock
 from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.vocab import RevocationReason
+from worker.sandbox.verify.certificate_twins import fingerprints
 
 # Told of no reason, nobody knows what became of the key.
 _SPARING: Final = {
@@ -57,12 +57,12 @@ class RevokedTsas:
             known: when it is known to have existed; None: now.
             told: what the file's own data say of its TSA, and of those above it.
         """
-        sha256 = hashlib.sha256(certificate.dump()).hexdigest()
-        found = list(self._known.get(sha256, ()))
+        known_as = fingerprints(certificate)
+        found = [one for each in known_as for one in self._known.get(each, ())]
         for one in told:
             reason = str(one.revocation_reason.native or "")
             found.append(
-                RevokedTsa(sha256, one.revocation_date, _NAMES.get(reason, reason))
+                RevokedTsa(known_as[0], one.revocation_date, _NAMES.get(reason, reason))
             )
         for each in found:
             since = at if each.reason in _SPARING else known or SystemClock().now()

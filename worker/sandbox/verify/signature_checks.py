@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from asn1crypto import cms
+from asn1crypto import cms, x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.x509 import load_der_x509_certificate
 from pyhanko.pdf_utils.generic import ArrayObject, DictionaryObject, Reference
@@ -31,6 +31,7 @@ from pyhanko_certvalidator import ValidationContext
 
 from appliance.domain.verification import YES, Check, CheckCode, refuted, unchecked
 from worker.sandbox.inspect.pdf_objects import entry, name, number, raw_items, resolve
+from worker.sandbox.verify.certificate_twins import names_one_algorithm
 from worker.sandbox.verify.issuers import TooManyIssuersError
 
 _RANGES: Final = 4
@@ -41,6 +42,7 @@ _KINDS: Final = {
     False: frozenset(str(kind.value) for kind in SigSeedSubFilter) - _STAMPS,
     True: _STAMPS,
 }
+_NAMED: Final = frozenset({str(SigSeedSubFilter.PADES.value)})
 _UNKNOWN_KIND: Final = unchecked(
     CheckCode.ALGORITHM_UNSUPPORTED,
     "the signature is of a kind that is not checked here (/SubFilter)",
@@ -48,6 +50,14 @@ _UNKNOWN_KIND: Final = unchecked(
 BEYOND_THE_END: Final = refuted(
     CheckCode.FORMAT_FAILURE,
     "the signature covers bytes beyond the end of the file (/ByteRange)",
+)
+_ILL_ENCODED: Final = unchecked(
+    CheckCode.FORMAT_FAILURE,
+    "the signature's value is not encoded as CMS demands (a certificate)",
+)
+_UNNAMED: Final = unchecked(
+    CheckCode.FORMAT_FAILURE,
+    "the signature does not name its certificate (signing-certificate-v2)",
 )
 _UNREADABLE: Final = unchecked(
     CheckCode.SIGNATURE_UNREADABLE, "a part of the signature cannot be read"
@@ -86,7 +96,9 @@ def open_signature(
     signature = None
     end = 0
     try:
-        defect = _defect(signed, len(pdf), is_timestamp=is_timestamp)
+        defect = _range_defect(signed, len(pdf))
+        if defect is None:
+            defect = _defect(signed, is_timestamp=is_timestamp)
         if defect is None:
             signature = EmbeddedPdfSignature(reader, node, title)
             end = _end(signature.byte_range, len(pdf))
@@ -132,15 +144,11 @@ def obstacle(exc: Exception) -> Check:
     return _UNREADABLE
 
 
-def _defect(signed: object, size: int, *, is_timestamp: bool) -> Check | None:
+def _defect(signed: Any, *, is_timestamp: bool) -> Check | None:
     """Find a part that is missing or has no valid form.
 
     Source: ISO 32000-2, 12.8.1 (signature dictionary); RFC 5652, 5.3.
     """
-    if not isinstance(signed, DictionaryObject):
-        return _malformed("the field's value is no signature")
-    if (defect := _range_defect(signed, size)) is not None:
-        return defect
     try:
         # Undecrypted: a signature's value is never encrypted (ISO 32000-2, 7.6.2).
         contents = extract_contents(signed)
@@ -148,13 +156,31 @@ def _defect(signed: object, size: int, *, is_timestamp: bool) -> Check | None:
         return _malformed("the signature has no value (/Contents)")
     if not contents.strip(b"\0"):
         return _malformed("the signature's value is empty (/Contents)")
-    if name(signed, "/SubFilter") not in _KINDS[is_timestamp]:
+    kind = name(signed, "/SubFilter")
+    if kind not in _KINDS[is_timestamp]:
         return _UNKNOWN_KIND
-    return _cms_defect(contents)
+    defect = _cms_defect(contents)
+    if defect is None and kind in _NAMED and not _names_certificate(contents):
+        return _UNNAMED
+    return defect
 
 
-def _range_defect(signed: DictionaryObject, size: int) -> Check | None:
+def _names_certificate(contents: bytes) -> bool:
+    """Return whether a signature's value has a signed reference to its certificate.
+
+    Without it, others of the same key may take the certificate's place.
+
+    Source: EN 319 142-1, 6.3 (PAdES signatures have one).
+    """
+    info = cms.ContentInfo.load(contents)["content"]["signer_infos"][0]
+    kinds = {each["type"].native for each in info["signed_attrs"]}
+    return not kinds.isdisjoint({"signing_certificate", "signing_certificate_v2"})
+
+
+def _range_defect(signed: object, size: int) -> Check | None:
     """Find what keeps a /ByteRange from naming bytes of the file."""
+    if not isinstance(signed, DictionaryObject):
+        return _malformed("the field's value is no signature")
     numbers = [number(raw) for raw in raw_items(entry(signed, "/ByteRange"))]
     if len(numbers) < _RANGES or any(each is None or each < 0 for each in numbers):
         return _malformed("the signature names no bytes that it covers (/ByteRange)")
@@ -185,12 +211,49 @@ def _cms_defect(contents: bytes) -> Check | None:
         # asn1crypto reads encodings that OpenSSL, and so most programs, refuse.
         for each in certificates:
             load_der_x509_certificate(each.dump())
-    except (ValueError, TypeError):
+        is_clear = has_one_signer(signed)
+        is_encoded = all(names_one_algorithm(each.chosen) for each in certificates)
+    except (ValueError, TypeError, KeyError):
+        return _ILL_ENCODED
+    if not is_encoded:
+        return _ILL_ENCODED
+    if not is_clear:
         return unchecked(
             CheckCode.FORMAT_FAILURE,
-            "the signature's value is not encoded as CMS demands (a certificate)",
+            "the signature has two certificates that fit its signer",
         )
     return None
+
+
+def has_one_signer(signed: cms.SignedData) -> bool:
+    """Return whether one certificate at most fits the signer of a CMS.
+
+    Certificates in a CMS are not signed. Of several that have the signer's issuer and
+    serial number, or its key, pyHanko takes the last one, NSS and OpenSSL the first,
+    and each names the person whom that one names.
+
+    Source: RFC 5652, 5.1 and 5.3 (SignerIdentifier).
+
+    Raises:
+        ValueError, TypeError, KeyError: a part cannot be read.
+    """
+    certificates = {each.dump(): each.chosen for each in signed["certificates"]}
+    signer = signed["signer_infos"][0]["sid"]
+    fitting = [each for each in certificates.values() if _fits(each, signer)]
+    keys = {each.public_key.dump() for each in fitting}
+    return len(fitting) <= 1 and len(fitting) == sum(
+        each.public_key.dump() in keys for each in certificates.values()
+    )
+
+
+def _fits(certificate: x509.Certificate, signer: cms.SignerIdentifier) -> bool:
+    if signer.name == "subject_key_identifier":
+        return bool(certificate.key_identifier == signer.native)
+    named = signer.chosen
+    return bool(
+        certificate.serial_number == named["serial_number"].native
+        and certificate.issuer == named["issuer"]
+    )
 
 
 def _malformed(words: str) -> Check:

@@ -31,6 +31,7 @@ from appliance.domain.verification import (
     worst,
 )
 from worker.sandbox.structure import CheckedReader
+from worker.sandbox.verify.certificate_twins import fingerprints
 from worker.sandbox.verify.later_changes import Beyond, RevisionHistory
 from worker.sandbox.verify.proof_of_existence import Checked, ProofsOfExistence
 from worker.sandbox.verify.signature_checks import (
@@ -355,7 +356,7 @@ def _report(
         identity=check_identity(certificate),
         signer=attribute(certificate, "common_name"),
         signer_serial=attribute(certificate, "serial_number"),
-        certificate=certificate.sha256.hex(),
+        certificates=tuple(fingerprints(certificate)),
         serial=serial_text(certificate.serial_number),
     )
     try:
