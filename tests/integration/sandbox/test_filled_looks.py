@@ -251,6 +251,24 @@ def test_comb_has_lines_between_its_cells(at: bytes, wanted: Answer) -> None:
         (b"/FirstChar 49/LastChar 49/Widths[66092]", Answer.UNCHECKED),
         (b"/FirstChar 48/LastChar 49/Widths[556 556]", Answer.YES),
         (b"/FirstChar 48.0/LastChar 49/Widths[556 556]", Answer.UNCHECKED),
+        (b"/Encoding<</Differences[160/.notdef]>>", Answer.YES),
+        (
+            b"/FontDescriptor<</FontFile2 0>>/FirstChar 49/LastChar 49/Widths[66092]",
+            Answer.UNCHECKED,
+        ),
+        (
+            b"/FontDescriptor<</FontFile3 5 0 R>>/Encoding<</Differences[48/zero.x]>>",
+            Answer.UNCHECKED,
+        ),
+        (
+            b"/Subtype/TrueType/BaseFont/X/FontDescriptor<</FontFile2<<>>>>",
+            Answer.UNCHECKED,
+        ),
+        (
+            b"/Subtype/TrueType/BaseFont/X/FontDescriptor<</FontFile2 5 0 R>>",
+            Answer.UNCHECKED,
+        ),
+        (b"/Subtype/TrueType/BaseFont/SegoeUISymbol", Answer.UNCHECKED),
         (b"/FirstChar 48/LastChar 48/Widths[556 556]", Answer.UNCHECKED),
     ],
 )
@@ -279,23 +297,35 @@ def test_signed_font_is_read_alike(
 @pytest.mark.parametrize(
     ("kind", "wanted"),
     [
-        (b"/Link", Answer.YES),
+        (b"/Link/Border[0 0 0]", Answer.YES),
+        (b"/Link", Answer.UNCHECKED),
         (b"/Square/C[1 1 1]/IC[1 1 1]", Answer.UNCHECKED),
         (b"/Link/Border[0 0 40]/C[0 0 0]", Answer.UNCHECKED),
         (b"/Link/BS<</W 40>>", Answer.UNCHECKED),
         (b"/FileAttachment", Answer.UNCHECKED),
         (b"/Stamp/Name/Draft", Answer.UNCHECKED),
         (b"/Square/C[1 1 1]/IC[1 1 1]/Elsewhere true", Answer.YES),
+        (b"/Line/L[20 70 140 70]/Elsewhere true", Answer.UNCHECKED),
+        (b"/Ink/InkList[[20 70 140 70]]/Elsewhere true", Answer.UNCHECKED),
+        (b"/Text/Elsewhere true/Rect[141 81 150 90]", Answer.UNCHECKED),
+        (b"/Text/Elsewhere true", Answer.YES),
     ],
 )
-def test_field_is_above_other_annotations(kind: bytes, wanted: Answer) -> None:
+@pytest.mark.parametrize("is_before", [True, False])
+def test_field_is_clear_of_other_annotations(
+    kind: bytes, wanted: Answer, *, is_before: bool
+) -> None:
     """Poppler draws annotations in their order, and widgets with the others."""
     rect = b"[200 60 240 80]" if b"Elsewhere" in kind else b"[40 60 140 80]"
+    order = b"60 0 R 21 0 R" if is_before else b"21 0 R 60 0 R"
     page = (
         b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 400]/Contents 5 0 R"
-        b"/Resources<</Font<</F1 7 0 R>>>>/Annots[21 0 R 22 0 R 24 0 R 60 0 R]>>"
+        b"/Resources<</Font<</F1 7 0 R>>>>/Annots[22 0 R 24 0 R %s]>>" % order
     )
-    square = b"<</Type/Annot/Subtype%s/Rect%s/F 4>>" % (kind, rect)
+    square = b"<</Type/Annot/Subtype%s%s/F 4>>" % (
+        kind,
+        b"" if b"/Rect" in kind else b"/Rect" + rect,
+    )
     pdf = contract({21: _EMPTY, 3: page, 60: square})
     file = SignedFile(makers().signed(pdf))
     look = file.free
@@ -314,7 +344,7 @@ def test_field_is_above_other_annotations(kind: bytes, wanted: Answer) -> None:
     "lines",
     [
         b"1 w 30 1 m 30 19 l S ",
-        b"2 w 30 1 m 30 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S ",
+        b"4 w 30 1 m 30 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S ",
         b"1 w 30 1 m 30 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S 30 1 m 30 19 l S ",
         b"1 G 1 w 60 1 m 60 19 l S 90 1 m 90 19 l S 0 G 30 1 m 30 19 l S ",
         b"1 w 30 1 m 30 19 l 20 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S ",
@@ -359,6 +389,69 @@ def test_drawing_has_fonts_alone() -> None:
         _EMPTY, {b"/V": b"(1000)"}, _USUAL["bare"], resources=resources + b"%% %d\n"
     )
     assert found[0] is Answer.UNCHECKED, found
+
+
+@pytest.mark.parametrize(
+    ("drawn", "wanted"), [(b"(100)", Answer.YES), (b"(19000)", Answer.UNCHECKED)]
+)
+def test_code_without_a_glyph_is_not_drawn(drawn: bytes, wanted: Answer) -> None:
+    """MuPDF and Firefox show the sign that the code has elsewhere."""
+    font = (
+        b"/Font<</Z<</Type/Font/Subtype/Type1/BaseFont/Helvetica"
+        b"/Encoding<</Differences[57/.notdef]>>>>>>"
+    )
+    number = filled_number(_EMPTY)
+    look = b"/Subtype/Form/BBox[0 0 120 20]/Resources<<%s>>" % font
+    value = b"(100)" if wanted is Answer.YES else b"(1000)"
+    found = filled_in(
+        _EMPTY,
+        {b"/V": value, b"/AP": b"<</N %d 0 R>>" % (number + 1)},
+        more={1: stream(b"BT /Z 12 Tf 2 4 Td %s Tj ET" % drawn, look)},
+    )
+    assert found[0] is wanted, found
+
+
+_GAP: Final = b" " * 30
+
+
+@pytest.mark.parametrize(
+    ("value", "drawn", "wanted"),
+    [
+        (b"(1%s000)" % _GAP, b"(1 000) Tj", Answer.UNCHECKED),
+        (b"(%s1000)" % _GAP, b"(1000) Tj", Answer.UNCHECKED),
+        (b"(10\\n\\r\\n\\n00)", b"(10) Tj 0 -11 Td (00) Tj", Answer.UNCHECKED),
+        (b"(10\\n\\r00)", b"(10) Tj 0 -11 Td (00) Tj", Answer.YES),
+        (b"(1000%s)" % _GAP, b"(1000) Tj", Answer.YES),
+        (b"(1  000)", b"(1  000) Tj", Answer.YES),
+    ],
+)
+def test_gaps_of_a_value_move_nothing_away(
+    value: bytes, drawn: bytes, wanted: Answer
+) -> None:
+    """Firefox shows the value in a box of its own size."""
+    drawn = b"BT /F1 8 Tf 2 11 Td %s ET" % drawn
+    assert filled_in(_EMPTY, {b"/V": value}, drawn)[0] is wanted
+
+
+@pytest.mark.parametrize(
+    ("options", "value", "drawn", "wanted"),
+    [
+        (b"[(100)(900)]", b"(900)", b"(900)", Answer.YES),
+        (b"[(100)(900)]", b"( 900)", b"(900)", Answer.UNCHECKED),
+        (b"[(100)(900)]", b"(90)", b"(90)", Answer.UNCHECKED),
+        (b"[[(a)(100)][(b)(900)]]", b"(b)", b"(900)", Answer.YES),
+        (b"[[(a)(100)][(b)(900)]]", b"(b)", b"(b)", Answer.UNCHECKED),
+        (b"[[(0)(1)][(1)(2)]]", b"(1)", b"(1)", Answer.UNCHECKED),
+        (b"[[(0)(1)][(1)(2)]]", b"(1)", b"(2)", Answer.UNCHECKED),
+    ],
+)
+def test_choice_shows_its_option(
+    options: bytes, value: bytes, drawn: bytes, wanted: Answer
+) -> None:
+    """Readers look for it by its value or by its text."""
+    field = TEXT.replace(b"/FT/Tx", b"/FT/Ch/Ff 131072/Opt%s" % options) % b"" + b">>"
+    found = filled_in(field, {b"/V": value}, b"BT /F1 12 Tf 2 4 Td %s Tj ET" % drawn)
+    assert found[0] is wanted, found
 
 
 @pytest.mark.parametrize("moment", [b"/R", b"/D"])
@@ -467,6 +560,9 @@ def test_signed_entries_draw_a_value_plainly(
         ({b"/DA": b"(/Helv 12 Tf 0 0 0 1 g)"}, Answer.UNCHECKED),
         ({b"/DA": b"(/Helv 12 Tf 0 1 1 1 rg)"}, Answer.UNCHECKED),
         ({b"/MK": b"<</BG[0]>>"}, Answer.UNCHECKED),
+        ({b"/MK": b"<</R 180>>"}, Answer.UNCHECKED),
+        ({b"/MK": b"<</R 90>>"}, Answer.UNCHECKED),
+        ({b"/MK": b"<</R 0/BC[0]>>"}, Answer.YES),
     ],
 )
 def test_value_can_be_read_where_readers_draw_it(

@@ -42,6 +42,7 @@ from worker.sandbox.verify.field_values import (
     FieldKind,
     chooses_value,
     inherited,
+    is_option,
     is_same_value,
     kind_of,
     shown_state,
@@ -81,6 +82,10 @@ _SILENT: Final = {"/Type", "/Ff", "/F", "/M", "/NM", "/V", "/AP", "/AS"}
 """Entries that show nothing by themselves, or are compared apart."""
 _REDRAWN: Final = "is drawn in another way than it was signed"
 _FLAGGED: Final = "got flags by which readers show its value in another way"
+_BLANKS: Final = re.compile(r"\s{3,}")
+_LINE_END: Final = re.compile(r"\r\n?")
+_GAP_MOST: Final = 2
+"""Most blanks in a row, and line ends."""
 _DRAWING: Final = frozenset({"/DA", "/MK", "/Q", "/BS", "/DS"})
 """Entries by which readers draw a field that has no appearance."""
 _NESTED: Final = "has widgets within a widget, whose looks are not compared"
@@ -284,6 +289,7 @@ def _doubt_of(kind: FieldKind, field: object, changed: Collection[str]) -> str:
     flags = int(number(entry(field, "/F")) or 0)
     most = number(inherited(field, "/MaxLen"))
     doubts = {
+        "has gaps that move a part of it out of sight": _has_gaps(field),
         "has a longer value than it may": most is not None
         and len(_whole(entry(field, "/V"))) > most,
         "kept the rich text of another value": not _has_its_rich_text(field),
@@ -293,8 +299,24 @@ def _doubt_of(kind: FieldKind, field: object, changed: Collection[str]) -> str:
         "is shown on paper alone": flags & _NO_VIEW and flags & _PRINT,
         "marks other options than its value as chosen": kind is FieldKind.CHOICE
         and not chooses_value(field),
+        "has a value that is none of its options, or reads as another one": kind
+        is FieldKind.CHOICE
+        and not is_option(field),
     }
     return next((words for words, holds in doubts.items() if holds), "")
+
+
+def _has_gaps(field: object) -> bool:
+    """Return whether a value has blanks, or lines without text, that push it away.
+
+    They do not count where a drawing's text is compared with it. Firefox shows the
+    value in a box of its own, and cuts what does not fit.
+    """
+    text = _whole(entry(field, "/V")).rstrip()
+    return any(
+        max(blanks.count("\n"), *map(len, blanks.split("\n"))) > _GAP_MOST
+        for blanks in _BLANKS.findall(_LINE_END.sub("\n", text))
+    )
 
 
 def _doubt_of_drawing(widget: object, changed: Collection[str]) -> str:
@@ -306,6 +328,10 @@ def _doubt_of_drawing(widget: object, changed: Collection[str]) -> str:
     """
     if entry(widget, "/AP") is None and _DRAWING.intersection(changed):
         return "is drawn by each reader, and in another way than before"
+    # Firefox turns a field by this, whatever its appearance is.
+    turn = entry(entry(widget, "/MK"), "/R")
+    if "/MK" in changed and turn is not None and number(turn) != 0:
+        return "is turned by some readers, and by others not"
     if {"/DA", "/MK"}.intersection(changed) and not _is_legible(widget):
         return "cannot be read where readers draw fields by themselves"
     return ""

@@ -190,6 +190,25 @@ def option_texts(field: object, chosen: Sequence[str]) -> list[str]:
     return [texts.get(each, each) for each in chosen]
 
 
+def is_option(field: object) -> bool:
+    """Return whether each value of a choice field is one of its options, and no other.
+
+    Readers show the text of the option. Some look for it by the text as well, and some
+    show nothing of a value that is none of them.
+    """
+    pairs = [
+        (
+            [_text(resolve(each)) for each in raw_items(resolve(raw))]
+            or [_text(resolve(raw))]
+        )
+        for raw in raw_items(inherited(field, "/Opt"))
+    ]
+    return all(
+        [pair[0] for pair in pairs if value in pair] == [value]
+        for value in values_of(inherited(field, "/V"))
+    )
+
+
 def chooses_value(field: object) -> bool:
     """Return whether the options that a choice field has as chosen are its values."""
     indices = [number(each) for each in raw_items(inherited(field, "/I"))]

@@ -49,6 +49,11 @@ _CONTROLS: Final = re.compile(r"[\x00-\x1f]")
 _HIDDEN: Final = 2
 """Annotation flag. Source: ISO 32000-2, table 167."""
 _PASSWORD: Final = 1 << 13
+_BY_POINTS: Final = {"/Line", "/Ink", "/Polygon", "/PolyLine"}
+_ICONS: Final = {"/Text", "/FileAttachment", "/Sound"}
+_ICON: Final = 48.0
+"""Side of the largest icon that a reader draws, in points."""
+_EVERYWHERE: Final[Rect] = (-1e9, -1e9, 1e9, 1e9)
 _COMB: Final = 1 << 24
 """Field flags. Source: ISO 32000-2, table 231."""
 
@@ -314,9 +319,10 @@ class LaterWidgets:
         return own_look(raw_entry(fonts, font))
 
     def _is_below(self, widget: _Widget) -> bool:
-        """Return whether another annotation may be drawn over a widget.
+        """Return whether other annotations may be drawn over a widget, or below it.
 
-        Poppler draws annotations in their order, and widgets with the others.
+        Poppler draws annotations in their order, and widgets with the others. Those
+        with a drawing are drawn below a widget by all readers alike.
         """
         annotations = raw_items(entry(self._pages[widget.page - 1].node, "/Annots"))
         is_after = False
@@ -324,10 +330,12 @@ class LaterWidgets:
             self._budget.take()
             if isinstance(raw, IndirectObject) and raw.idnum == widget.raw.idnum:
                 is_after = True
-            elif is_after:
-                other = resolve(raw)
-                box = read_box(entry(other, "/Rect"))
-                if box and _share(box, widget.rect) and _may_cover(other):
+                continue
+            other = resolve(raw)
+            is_drawn = entry(dictionary(other, "/AP"), "/N") is not None
+            if (is_after or not is_drawn) and _may_cover(other):
+                box = _reached(other)
+                if box and _share(box, widget.rect):
                     return True
         return False
 
@@ -466,15 +474,15 @@ def _expected(field: object) -> tuple[str, ...]:
     if kind is FieldKind.TEXT:
         return (values[0] if values else "",)
     if kind is FieldKind.CHOICE:
-        return "".join(option_texts(field, values)), "".join(values)
+        return ("".join(option_texts(field, values)),)
     return ()
 
 
 def _may_cover(annotation: object) -> bool:
-    """Return whether an annotation may be drawn over a widget before it.
+    """Return whether some reader draws an annotation, apart from other widgets.
 
-    What PDFium draws over a widget is found by its pixels. Poppler draws more kinds of
-    annotations without an appearance.
+    What PDFium draws over a widget is found by its pixels. Poppler and MuPDF draw more
+    kinds of annotations without an appearance.
     """
     kind = name(annotation, "/Subtype")
     if kind in {"/Widget", "/Popup"}:
@@ -482,11 +490,34 @@ def _may_cover(annotation: object) -> bool:
     if entry(dictionary(annotation, "/AP"), "/N") is not None:
         return True
     if kind == "/Link":
-        border = [number(each) for each in raw_items(entry(annotation, "/Border"))]
-        width = number(entry(entry(annotation, "/BS"), "/W"))
-        return any((each or 0) > 1 for each in [*border[2:3], width])
+        return _is_framed(annotation)
     # A stamp without a name has nothing to say.
     return kind != "/Stamp" or entry(annotation, "/Name") is not None
+
+
+def _is_framed(link: object) -> bool:
+    """Return whether some reader draws the border of a link.
+
+    Source: ISO 32000-2, tables 166 and 168 (it is 1 point wide by default).
+    """
+    border = [number(each) for each in raw_items(entry(link, "/Border"))]
+    style = entry(entry(link, "/BS"), "/W")
+    widths = [*border[2:3], *([] if style is None else [number(style)])]
+    return not widths or any(each != 0 for each in widths)
+
+
+def _reached(annotation: object) -> Rect | None:
+    """Return where an annotation without a drawing may be drawn; None: nowhere.
+
+    Lines go where their points are, and icons have a size of their own.
+    """
+    box = read_box(entry(annotation, "/Rect"))
+    kind = name(annotation, "/Subtype")
+    if kind in _BY_POINTS:
+        return _EVERYWHERE
+    if box is None or kind not in _ICONS:
+        return box
+    return box[0] - _ICON, box[1] - _ICON, box[2] + _ICON, box[3] + _ICON
 
 
 def _share(one: Rect, other: Rect) -> bool:

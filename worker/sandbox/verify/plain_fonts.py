@@ -7,9 +7,12 @@ beyond 16 bits.
 Source: ISO 32000-2, 9.6 and Annex D.
 """
 
+import zlib
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pyhanko.pdf_utils.generic import (
+    ArrayObject,
     DictionaryObject,
     FloatObject,
     NameObject,
@@ -37,6 +40,7 @@ _STANDARD: Final = frozenset(
 _KEYS: Final = {"/Type", "/Subtype", "/BaseFont", "/Name", "/Encoding"}
 _ENCODINGS: Final = {"/WinAnsiEncoding", "/MacRomanEncoding", "/StandardEncoding"}
 _CODE_MOST: Final = 255
+_NOTHING: Final = "/.notdef"
 _WIDTH_MOST: Final = 2_000
 _NAMES: Final = """
     .notdef space exclam quotedbl numbersign dollar percent ampersand quotesingle
@@ -64,9 +68,19 @@ _GLYPHS: Final = frozenset(_NAMES.split())
 """Names of the Latin character set. Source: ISO 32000-2, Annex D.2."""
 _FAMILIES: Final = (
     "Helvetica", "Arial", "Times", "Courier", "Verdana", "Tahoma", "Calibri", "Georgia",
-    "Trebuchet", "Liberation", "DejaVu",
+    "Trebuchet", "Liberation", "DejaVu", "Myriad", "Minion", "Segoe", "Lucida",
+    "Cambria", "Garamond", "Palatino", "Century", "Bookman",
 )  # fmt: skip
-_PROGRAMS: Final = ("/FontFile", "/FontFile2", "/FontFile3")
+_SIGNS: Final = ("Symbol", "Emoji", "MDL2", "Ornament", "Icons")
+"""In names of fonts of such families that have no letters."""
+_PROGRAMS: Final[Mapping[str, tuple[bytes, ...]]] = {
+    "/FontFile": (b"%!", b"\x80\x01"),
+    "/FontFile2": (b"\0\1\0\0", b"true", b"ttcf"),
+    "/FontFile3": (b"\1\0", b"OTTO", b"\0\1\0\0"),
+}
+"""What programs of each kind begin with: Type 1, TrueType, CFF and OpenType."""
+_LONGEST_MARK: Final = 4
+_CID_MOST: Final = 65_535
 
 
 def is_everywhere(font: object) -> bool:
@@ -89,7 +103,8 @@ def is_read_alike(font: object) -> bool:
     """Return whether readers draw a signed font's letters alike.
 
     An embedded program is the document's own. Without one, the font is of a family of
-    letters that readers have, or have a likeness of.
+    letters that readers have, or have a likeness of. Either way readers take codes,
+    widths and names of glyphs as far as they understand them.
 
     Args:
         font: its dictionary.
@@ -97,20 +112,85 @@ def is_read_alike(font: object) -> bool:
     if isinstance(font, StreamObject):
         return False
     kind = name(font, "/Subtype")
-    if kind == "/Type3":
-        return True
-    holder = font
     if kind == "/Type0":
         holder = resolve(next(iter(raw_items(entry(font, "/DescendantFonts"))), None))
-    descriptor = plain_dictionary(holder, "/FontDescriptor")
-    if any(entry(descriptor, each) is not None for each in _PROGRAMS):
-        return True
+        return _has_program(holder) and _has_plain_advances(holder)
     family = (name(font, "/BaseFont") or "/").removeprefix("/").rpartition("+")[2]
     return (
         kind in {"/Type1", "/TrueType"}
-        and family.startswith(_FAMILIES)
+        and (_is_of_letters(family) or _has_program(font))
         and _has_usual_parts(font)
     )
+
+
+def _is_of_letters(family: str) -> bool:
+    is_known = family.startswith(_FAMILIES)
+    return is_known and not any(each in family for each in _SIGNS)
+
+
+def draws_all(font: object, codes: Iterable[int]) -> bool:
+    """Return whether a simple font's encoding has a glyph for codes, by its own word.
+
+    Readers draw nothing, or the sign that they know, for a code of `.notdef`.
+
+    Args:
+        font: its dictionary.
+        codes: 0 to 255.
+    """
+    code, holes = 0, set()
+    for each in raw_items(entry(entry(font, "/Encoding"), "/Differences")):
+        if isinstance(each, NumberObject):
+            code = int(each)
+            continue
+        if str(each) == _NOTHING:
+            holes.add(code)
+        code += 1
+    return holes.isdisjoint(codes)
+
+
+def _has_program(font: object) -> bool:
+    """Return whether a font has a program that begins as its kind does.
+
+    Some readers take anything else for a program, and others for none.
+
+    Source: ISO 32000-2, table 124.
+    """
+    descriptor = plain_dictionary(font, "/FontDescriptor")
+    programs = {key: entry(descriptor, key) for key in _PROGRAMS}
+    held = [(key, each) for key, each in programs.items() if each is not None]
+    if len(held) != 1:
+        return False
+    key, program = held[0]
+    return isinstance(program, StreamObject) and _beginning(program).startswith(
+        _PROGRAMS[key]
+    )
+
+
+def _beginning(program: StreamObject) -> bytes:
+    """Return the first bytes of a stream; none where a filter is not Flate."""
+    filters = entry(program, "/Filter")
+    if isinstance(filters, ArrayObject) and len(filters) == 1:
+        filters = resolve(filters.raw_get(0))
+    encoded: bytes = program.encoded_data
+    if filters is None:
+        return encoded[:_LONGEST_MARK]
+    if str(filters) != "/FlateDecode":
+        return b""
+    try:
+        return zlib.decompressobj().decompress(encoded, _LONGEST_MARK)
+    except zlib.error:
+        return b""
+
+
+def _has_plain_advances(font: object) -> bool:
+    """Return whether a CIDFont's widths are numbers that readers read alike."""
+    numbers = [entry(font, "/DW")]
+    for raw in raw_items(entry(font, "/W")):
+        each = resolve(raw)
+        is_row = isinstance(each, ArrayObject)
+        numbers.extend(map(resolve, raw_items(each)) if is_row else [each])
+    values = [number(each) for each in numbers if each is not None]
+    return all(each is not None and 0 <= each <= _CID_MOST for each in values)
 
 
 def _has_usual_parts(font: object) -> bool:

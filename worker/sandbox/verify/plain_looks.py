@@ -34,7 +34,7 @@ from worker.sandbox.inspect.pdf_objects import (
     resolve,
 )
 from worker.sandbox.verify.field_lines import FieldLines, LineStyle
-from worker.sandbox.verify.plain_fonts import is_everywhere, is_read_alike
+from worker.sandbox.verify.plain_fonts import draws_all, is_everywhere, is_read_alike
 from worker.sandbox.verify.step_context import raw_entry
 
 _MOST: Final = 64 * 1024
@@ -55,6 +55,8 @@ _TOKEN: Final = re.compile(
     + rb"|(?P<string>\((?:[^()\\\r]|\\[nrtbf()\\]|\\[0-3][0-7]{2})*\)"
     + rb"|<(?:[0-9A-Fa-f]{2})*>)|(?P<open>\[)|(?P<close>\])"
 )
+_ESCAPE: Final = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+_ESCAPED: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
 _EDGE: Final = 4.0
 """Widest margin, border and line along an edge, in units of the drawing."""
 _SHARE: Final = 0.8
@@ -69,6 +71,7 @@ _UNEQUAL: Final = 0.6
 _DASHES: Final = (0.5, 6.0)
 """Shortest and longest dash, and gap between dashes."""
 _BEVELS: Final = 2
+_DIVIDER_MOST: Final = 3.0
 _LEAST_DIVIDER: Final = 0.6
 """Share of the height that a line between two cells covers at least."""
 _SMALLEST: Final = 3.0
@@ -201,7 +204,7 @@ def plain_look(drawing: object, cells: int = 0) -> PlainLook | None:
     reading = _Reading((x0, y0, x1, y1), FieldLines(cells))
     try:
         reading.read(content)
-        fonts = frozenset(_unusual(drawing, reading.fonts))
+        fonts = frozenset(_unusual(drawing, reading.fonts, reading.codes))
     except _NotPlainError:
         return None
     margins = reading.margin / wide, reading.margin / high
@@ -223,17 +226,19 @@ def _turned(drawing: StreamObject) -> int | None:
     return int(matrix[1])
 
 
-def _unusual(drawing: StreamObject, names: set[str]) -> Iterator[int]:
+def _unusual(drawing: StreamObject, names: set[str], codes: set[int]) -> Iterator[int]:
     """Yield the numbers of the fonts that not every reader has.
 
     Raises:
-        _NotPlainError: one is missing, or is no object of its own.
+        _NotPlainError: one is missing, is no object of its own, or lacks a code.
     """
     resources = plain_dictionary(drawing, "/Resources")
     if resources is None or not resources.keys() <= {"/Font", "/ProcSet", "/Encoding"}:
         raise _NotPlainError  # of default colour spaces, for one
     fonts = plain_dictionary(resources, "/Font")
     for each in names:
+        if not draws_all(entry(fonts, each), codes):
+            raise _NotPlainError
         yield from _numbers_of(raw_entry(fonts, each))
 
 
@@ -300,6 +305,8 @@ class _Reading:
     lines: FieldLines
     margin: float = 0.0
     fonts: set[str] = field(default_factory=set)
+    codes: set[int] = field(default_factory=set)
+    """Bytes of the texts."""
     _state: _State = _State()
     _saved: list[_State] = field(default_factory=list)
     _below: _Range = _WHITE
@@ -482,7 +489,9 @@ class _Reading:
         )
         self._colour = colour
         self.letters = min(self.letters, self._state.size * self._scale)
-        text = b"".join(each[1:-1] for each in parts if isinstance(each, bytes))
+        strings = [each for each in parts if isinstance(each, bytes)]
+        self.codes.update(*map(_codes, strings))
+        text = b"".join(each[1:-1] for each in strings)
         if not self._shown:
             # PDFium reads a text once that is drawn twice in nearly the same place.
             before = self._of_line.setdefault(text, self._aside)
@@ -647,7 +656,8 @@ class _Reading:
         points, cells = self._points, self.lines.cells
         if len(points) == _ENDS and points[2] == points[0]:
             points = points[:2]
-        if cells <= 1 or len(points) != 2 or self._state.stroke.width > 1:  # noqa: PLR2004 (ends)
+        width = self._state.stroke.width
+        if cells <= 1 or len(points) != 2 or width > _DIVIDER_MOST:  # noqa: PLR2004 (ends)
             return None
         wide, high = self._sides
         start, to = points
@@ -705,6 +715,18 @@ class _Reading:
     def _demand(holds: bool) -> None:  # noqa: FBT001 (a condition)
         if not holds:
             raise _NotPlainError
+
+
+def _codes(string: bytes) -> bytes:
+    """Return what a string stands for, of those that the grammar has."""
+    if string.startswith(b"<"):
+        return bytes.fromhex(string[1:-1].decode("ascii"))
+    return _ESCAPE.sub(_unescaped, string[1:-1])
+
+
+def _unescaped(found: "re.Match[bytes]") -> bytes:
+    sign = found[1]
+    return bytes([int(sign, 8)]) if sign.isdigit() else _ESCAPED.get(sign, sign)
 
 
 def _brightness(parts: Sequence[float]) -> _Range:
