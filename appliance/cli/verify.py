@@ -135,6 +135,9 @@ def report_lines(path: Path, report: VerificationReport) -> Iterator[str]:
         )
     elif report.text_covered is Answer.UNCHECKED:
         yield "  text below later marks and fields could not be examined"
+    for each in report.unproven:
+        says = f", which says that it is by «{_shown(each)}»," if each else ""
+        yield f"  a document timestamp{says} proves nothing: it is not trusted here"
     if report.pages_changed:
         yield (
             f"  pages whose objects later revisions changed: {report.pages_changed}, "

@@ -278,6 +278,9 @@ class VerificationReport:
     """Pages whose pictures were compared between signed revisions and the file."""
     pages_changed: int = 0
     """Pages whose objects were changed after a signature."""
+    unproven: tuple[str, ...] = ()
+    """Subjects of those who made the document timestamps that are whole and prove
+    nothing here; empty where a name cannot be read."""
 
     @property
     def verdict(self) -> Answer:

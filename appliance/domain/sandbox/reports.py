@@ -37,6 +37,7 @@ def report_from_json(message: Mapping[str, Any]) -> VerificationReport:
             covered_pages=tuple(map(integer, message["covered_pages"])),
             pages_compared=integer(message["pages_compared"]),
             pages_changed=integer(message["pages_changed"]),
+            unproven=tuple(text(each) for each in message["unproven"]),
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise MessageInvalidError from exc

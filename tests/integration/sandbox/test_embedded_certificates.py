@@ -88,6 +88,18 @@ def test_second_certificate_of_a_signer_is_told(other: str, *, first: bool) -> N
     assert "two certificates" in report.signatures[0].integrity.reason
 
 
+def test_stamp_of_a_stranger_is_told() -> None:
+    """Some readers list it as a further signer, of the name that it has."""
+    do = makers()
+    pdf = do.timestamped(do.signed(contract()))
+
+    assert verify(pdf, [do.root]).unproven == ()
+    report = verify(pdf, [do.root], stamp_roots=[])
+
+    assert report.verdict is Answer.YES
+    assert report.unproven == ("TSA",)
+
+
 def test_certificate_may_stand_twice() -> None:
     """Some signers write the chain after the certificate, with that again."""
     do = makers()

@@ -167,6 +167,18 @@ def test_filled_fields_and_compared_pages_are_stated() -> None:
     ]
 
 
+def test_timestamps_that_prove_nothing_are_stated() -> None:
+    """Some readers list them as further signers."""
+    lines = lines_of(GOOD, unproven=("Ada\x1b", ""))
+
+    assert lines[0] == "acta.pdf: VALID"
+    ending = "proves nothing: it is not trusted here"
+    assert lines[-2:] == [
+        f"  a document timestamp, which says that it is by «Ada\ufffd», {ending}",
+        f"  a document timestamp {ending}",
+    ]
+
+
 def test_changed_value_is_told_apart_from_a_new_one() -> None:
     """Permitted is said only of what is."""
     filled = (FilledField("Cliente", "Eva", "Ada"),)

@@ -61,12 +61,12 @@ SIGNATURE = SignatureReport(
     signer_serial="CUIL 20267565393",
     signed_at="2026-11-20T17:03:11+00:00",
     filled=(FilledField("Cliente", "", "Ada"),),
-    certificates=("ab",) * 32,
+    certificates=("ab" * 32, "cd" * 32),
     serial="1f",
 )
 REPORT = VerificationReport(
     signatures=(SIGNATURE,), ending=YES, text_covered=Answer.YES, covered_pages=(1,),
-    pages_compared=1, pages_changed=2,
+    pages_compared=1, pages_changed=2, unproven=("TSA ajena",),
 )  # fmt: skip
 REVOKED = RevokedTsa("ab" * 32, datetime(2026, 11, 20, tzinfo=UTC), "keyCompromise")
 LAYOUT = StampLayout(

@@ -181,10 +181,14 @@ class ProofsOfExistence:
         )
         self._stamped = [each.signed_revision for each in stamps]
         self._stamps: list[ProofOfExistence] = []
+        self.unproven: tuple[str, ...] = ()
+        """Who made the stamps that prove nothing, oldest first; as they say."""
         for stamp in reversed(stamps):
             proof = self._of_stamp(stamp, self._known_at(stamp.signed_revision))
             if proof is not None:
                 self._stamps.insert(0, proof)
+            else:
+                self.unproven = (_stated_name(stamp), *self.unproven)
 
     def check(self, signature: EmbeddedPdfSignature) -> Checked:
         """A signature's status at the time that is proven for it, and its level.
@@ -788,6 +792,16 @@ def _is_ahead(at: datetime, known: datetime | None) -> bool:
         known: what a later trusted timestamp says; None: now.
     """
     return at > (known or SystemClock().now()) + _CLOCK_SKEW
+
+
+def _stated_name(stamp: EmbeddedPdfSignature) -> str:
+    """Return the subject of a stamp's certificate; empty: it cannot be read."""
+    try:
+        return _name(stamp.signer_cert)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 (a forged one raises anything)
+        return ""
 
 
 def _name(certificate: x509.Certificate) -> str:

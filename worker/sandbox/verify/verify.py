@@ -161,6 +161,7 @@ def _verified(
         covered_pages=tuple(sorted(file.history.covered_pages)),
         pages_compared=compared,
         pages_changed=changed,
+        unproven=proofs.unproven,
     )
 
 
