@@ -33,12 +33,6 @@ _USUAL: Final[Mapping[str, bytes]] = {
     b"Td (0)"
     b" Tj ET",
     "letter by letter": b"BT /F1 12 Tf 2 4 Td (1) Tj (0) Tj (0) Tj (0) Tj ET",
-    "dashed border": b"0 G 1 w [3 3] 0 d 1 1 118 18 re S BT /F1 12 Tf 2 4 Td (1000) "
-    b"Tj ET",
-    "bevel": b".9 g 0 0 120 20 re f 1 g 1 1 m 1 19 l 119 19 l 118 18 l 2 18 l 2 2 l "
-    b"f .6 g "
-    b"119 19 m 119 1 l 1 1 l 2 2 l 118 2 l 118 18 l f 0 G .5 .5 119 19 re s BT /F1 12"
-    b" Tf 0 g 4 5 Td (1000) Tj ET",
     "clip that does not end": b"q 1 1 118 18 re W BT /F1 12 Tf 2 4 Td (1000) Tj ET Q",
     "font again": b"BT /F1 8 Tf 9 TL 2 11 Td (10) Tj /F1 8 Tf T* (00) Tj ET",
     "octal and hexadecimal": b"BT /F1 12 Tf 2 4 Td <31> Tj ET",
@@ -113,6 +107,18 @@ _ODD: Final[Mapping[str, bytes]] = {
     "three bevels": b"1 g "
     + 3 * (b"1 1 m 1 19 l 119 19 l 118 18 l 2 18 l 2 2 l f ")
     + b"0 g BT /F1 12 Tf 6 4 Td (1000) Tj ET",
+    "bevel": b".9 g 0 0 120 20 re f 1 g 1 1 m 1 19 l 119 19 l 118 18 l 2 18 l 2 2 l "
+    b"f .6 g "
+    b"119 19 m 119 1 l 1 1 l 2 2 l 118 2 l 118 18 l f 0 G .5 .5 119 19 re s BT /F1 12"
+    b" Tf 0 g 4 5 Td (1000) Tj ET",
+    "dashed border": b"0 G 1 w [3 3] 0 d 1 1 118 18 re S BT /F1 12 Tf 2 4 Td (1000) "
+    b"Tj ET",
+    "points of a number": b"[.5 6] 6 d .5 w 0 1 m 120 1 l S BT /F1 12 Tf 2 4 Td (1000)"
+    b" Tj ET",
+    "lines beyond the box": b"1 w 2 -3 m 118 -3 l S 123 0 m 123 20 l S 0 23 m 120 23 l"
+    b" S 2 0 m 2 20 l S BT /F1 12 Tf 6 4 Td (1000) Tj ET",
+    "background over lines": b"1 w 2 1 m 118 1 l S 119 0 m 119 20 l S 0 19 m 120 19 l S"
+    b" 1 g 0 0 120 20 re f 2 0 m 2 20 l S 0 g BT /F1 12 Tf 6 4 Td (1000) Tj ET",
     "divider of no comb": b"0 G 1 w 30 1 m 30 19 l S BT /F1 12 Tf 4 4 Td (1000) Tj ET",
     "negative width": b"-30 w 0 1 m 120 1 l S BT /F1 12 Tf 2 4 Td (1000) Tj ET",
     "more than all ink": b"1 3 34 0 k BT /F1 12 Tf 2 4 Td (1000) Tj ET",
@@ -344,7 +350,9 @@ def test_field_is_clear_of_other_annotations(
     "lines",
     [
         b"1 w 30 1 m 30 19 l S ",
-        b"4 w 30 1 m 30 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S ",
+        b"5 w 30 1 m 30 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S ",
+        b"1 w 30 1 m 30 19 l S 60 31 m 60 49 l S 90 31 m 90 49 l S ",
+        b"1 w 30 1 m 30 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S 1 g 0 0 120 20 re f ",
         b"1 w 30 1 m 30 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S 30 1 m 30 19 l S ",
         b"1 G 1 w 60 1 m 60 19 l S 90 1 m 90 19 l S 0 G 30 1 m 30 19 l S ",
         b"1 w 30 1 m 30 19 l 20 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S ",

@@ -20,12 +20,10 @@ class LineStyle:
     Args:
         width: in units of the drawing.
         colour: operands of its colour operator; as many as its colour space has.
-        dash: lengths of dashes and gaps, and the phase; empty: solid.
     """
 
     width: float = 1.0
     colour: tuple[float, ...] = (0.0,)
-    dash: tuple[float, ...] = ()
 
 
 @dataclass(slots=True)
@@ -50,6 +48,10 @@ class FieldLines:
         """Note a line after a cell, which are counted from 1."""
         self._is_double |= cell in self._dividers
         self._dividers[cell] = style
+
+    def are_none(self) -> bool:
+        """Return whether there are none so far."""
+        return not self._edges and not self._dividers
 
     def show_nothing(self) -> bool:
         """Return whether they are a border and dividers, and could be no digit."""

@@ -3,7 +3,7 @@
 The text of a drawing is compared with the value. That says what a reader shows if each
 letter is painted, is where it is read, and nothing else is drawn. So the drawings that
 are believed are those of a closed grammar, which the usual writers keep to: a
-background, a border along the edges, a clip that cuts off no more than a margin, and
+background, one border along the edges, a clip that cuts off no more than a margin, and
 text in a font that was signed, or that every reader has. Its lines go from top to
 bottom, and its letters from left to right: a text is read in the order in which it was
 written. Programs differ in where an operator ends (some read `0f` as a number and `f`),
@@ -61,17 +61,18 @@ _EDGE: Final = 4.0
 """Widest margin, border and line along an edge, in units of the drawing."""
 _SHARE: Final = 0.8
 """Share of a side that a border covers at least."""
-_POINTS_MAX: Final = 16
-"""Longest path, of a bevel."""
+_POINTS_MAX: Final = 5
+"""Longest path, of a frame that was closed."""
 _CORNERS: Final = 4
 _ENDS: Final = 3
 """Points of a line that was closed."""
-_UNEQUAL: Final = 0.6
-"""Most that a background is nearer to one edge than to another, and a bevel broader."""
-_DASHES: Final = (0.5, 6.0)
-"""Shortest and longest dash, and gap between dashes."""
-_BEVELS: Final = 2
-_DIVIDER_MOST: Final = 3.0
+_UNEQUAL: Final = 0.15
+"""Most that a background is nearer to one edge than to another, as a share of the
+widest margin."""
+_BEYOND: Final = 0.01
+"""Most that a line reaches beyond the box, which cuts it off; likewise."""
+_DIVIDER_MOST: Final = 0.15
+"""Widest line between cells, and farthest from its place, as a share of a cell."""
 _LEAST_DIVIDER: Final = 0.6
 """Share of the height that a line between two cells covers at least."""
 _SMALLEST: Final = 3.0
@@ -326,7 +327,6 @@ class _Reading:
     """Where the text was placed last, from the beginning of its line."""
     _shown: list[bytes] = field(default_factory=list)
     """Texts since that place."""
-    _bevels: int = 0
     _of_line: dict[bytes, float] = field(default_factory=dict)
     """Where each text of the line was placed."""
 
@@ -415,11 +415,8 @@ class _Reading:
         self._stroke(colour=parts)
 
     def dash(self, *parts: _Operand) -> None:
-        """Set the dashes; a long gap would leave a piece of a line."""
-        *lengths, phase = (each for each in parts if isinstance(each, float))
-        shortest, longest = _DASHES
-        self._demand(all(shortest <= each <= longest for each in lengths))
-        self._stroke(dash=(*lengths, phase) if lengths else ())
+        """Take solid lines; dashes read as points of a number."""
+        self._demand(sum(isinstance(each, float) for each in parts) == 1)
 
     def _stroke(self, **changes: Any) -> None:
         stroke = replace(self._state.stroke, **changes)
@@ -536,20 +533,16 @@ class _Reading:
         self._clear()
 
     def fill(self) -> None:
-        """Fill the background, or a border's bevel."""
-        self._demand(self._may_paint())
+        """Fill the background, before there are lines."""
+        self._demand(self._may_paint() and self.lines.are_none())
         self._take_rectangle()
         # Of several areas of one path some are holes.
-        self._demand(len(self._rects) + bool(self._points) == 1)
-        for each in self._rects:
-            gaps = self._gaps(each)
-            # A strip of what is below would be a line.
-            self._demand(max(gaps) <= min(self._edge, min(gaps) + _UNEQUAL))
-            self.margin = max(self.margin, *gaps)
-            self._below = self._state.fill
-        if self._points:
-            self._demand(self._is_bevel([*self._points, self._points[0]]))
-            self.margin = max(self.margin, *map(self._reach, self._points))
+        self._demand(len(self._rects) == 1 and not self._points)
+        gaps = self._gaps(self._rects[0])
+        # A strip of what is below would be a line.
+        self._demand(max(gaps) <= min(self._edge, min(gaps) + _UNEQUAL * self._edge))
+        self.margin = max(self.margin, *gaps)
+        self._below = self._state.fill
         self._clear()
 
     def stroke(self) -> None:
@@ -619,60 +612,35 @@ class _Reading:
             for edge in (self.box[along], self.box[along + 2])
         )
 
-    def _covers(self, rect: Box) -> bool:
-        """Return whether a rectangle covers nearly all of the drawing."""
-        sides = zip(rect[:2], rect[2:], self.box[:2], self.box[2:], strict=True)
-        return all(
-            min(to, last) - max(start, first) >= _SHARE * (last - first)
-            for start, to, first, last in sides
-        )
-
-    def _is_bevel(self, points: Sequence[_Point]) -> bool:
-        """Return whether an area is a strip along two edges, of one breadth."""
-        xs, ys = ([each[along] for each in points] for along in (0, 1))
-        wide, high = self._sides
-        area = sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in pairwise(points)) / 2
-        sides: dict[int, list[float]] = {}
-        for start, to in pairwise(points):
-            if (edge := self._edge_along(start, to)) is not None:
-                across = edge % 2
-                far = [abs(each[across] - self.box[edge]) for each in (start, to)]
-                sides.setdefault(edge, []).append(sum(far) / 2)
-        strips = [sorted(each) for each in sides.values()]
-        self._bevels += 1
-        return (
-            [len(each) for each in strips] == [2, 2]
-            and all(
-                abs(one - other) <= _UNEQUAL for one, other in zip(*strips, strict=True)
-            )
-            and abs(area) <= 2 * self._edge * (wide + high)
-            and self._covers((min(xs), min(ys), max(xs), max(ys)))
-            and all(any(self._along(*each)) for each in pairwise(points))
-            and self._bevels <= _BEVELS
-        )
-
     def _divided_cell(self) -> int | None:
         """Return after which cell of a comb the path is a line; None if it is none."""
         points, cells = self._points, self.lines.cells
         if len(points) == _ENDS and points[2] == points[0]:
             points = points[:2]
-        width = self._state.stroke.width
-        if cells <= 1 or len(points) != 2 or width > _DIVIDER_MOST:  # noqa: PLR2004 (ends)
+        if cells <= 1 or len(points) != 2:  # noqa: PLR2004 (ends)
             return None
         wide, high = self._sides
         start, to = points
         at = (start[0] - self.box[0]) * cells / wide
         is_between = (
             start[0] == to[0]
-            and abs(at - round(at)) * wide <= cells
+            and self._state.stroke.width * cells <= _DIVIDER_MOST * wide
+            and abs(at - round(at)) <= _DIVIDER_MOST
             and abs(start[1] - to[1]) >= _LEAST_DIVIDER * high
+            and all(map(self._is_within, points))
         )
         return round(at) if is_between else None
+
+    def _is_within(self, point: _Point) -> bool:
+        """Return whether nothing cuts off what is drawn there."""
+        x0, y0, x1, y1 = self.box
+        far = _BEYOND * self._edge
+        return x0 - far <= point[0] <= x1 + far and y0 - far <= point[1] <= y1 + far
 
     def _take_border(self, start: _Point, to: _Point) -> None:
         """Take a line that goes along one edge, for nearly all of it."""
         edge = self._edge_along(start, to)
-        if edge is None:
+        if edge is None or not (self._is_within(start) and self._is_within(to)):
             raise _NotPlainError
         self.lines.at_edge(edge, self._state.stroke)
 
