@@ -48,6 +48,8 @@ class AmbiguityKind(StrEnum):
     """Bytes between the objects that are neither objects nor comments."""
     HIDDEN_OBJECT = "hidden_object"
     """An object or a trailer in a stream, string or comment: a repair finds it."""
+    SMALL_SIZE = "small_size"
+    """`/Size` of a trailer is not greater than a number that is listed."""
     NOT_AT_END = "not_at_end"
     """The last revision does not end the file."""
     LINEARIZED = "linearized"
@@ -57,10 +59,15 @@ class AmbiguityKind(StrEnum):
 
 
 APPENDED_ONLY: Final = frozenset(
-    {AmbiguityKind.HIDDEN_OBJECT, AmbiguityKind.UNKNOWN_BYTES}
+    {
+        AmbiguityKind.HIDDEN_OBJECT,
+        AmbiguityKind.SMALL_SIZE,
+        AmbiguityKind.UNKNOWN_BYTES,
+    }
 )
-"""Kinds that only a repair of the file makes use of. Honest signed files have them, in
-attachments for example, so that they count in what is appended alone."""
+"""Kinds that begin a repair of the file, or that only a repair makes use of. Honest
+signed files have them, in attachments for example, so that they count in what is
+appended alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,14 +155,14 @@ class BytesBetween:
             if match[0] == b"trailer":
                 if _TRAILER.match(pdf, at) is not None:
                     hidden.append((at, None))
-            elif number is not None and self._listed.history.is_used(number):
+            elif number is not None:
                 hidden.append((at, number))
         # As many as are kept: an attached file has thousands.
         half = AMBIGUITIES_MAX // 2
         for at, number in {*hidden[:half], *hidden[-half:]}:
             words = "a trailer is not at the end of cross-references"
             if number is not None:
-                words = f"a second object {number} is hidden within another one"
+                words = f"an object {number} is hidden within another one"
             self._findings.add(AmbiguityKind.HIDDEN_OBJECT, at, number, words)
 
     def _part(self, at: int, end: int) -> int | None:
@@ -202,7 +202,7 @@ class BytesBetween:
             self._findings.add(AmbiguityKind.SKIPPED_SECTION, at, None, words)
 
     def _check_others(self) -> None:
-        """Report objects of listed numbers that no section lists."""
+        """Report objects that no section lists: a reader that repairs finds them."""
         # A section that is left out is reported once, not with each of its objects.
         elsewhere = {
             entry.where
@@ -212,10 +212,15 @@ class BytesBetween:
         }
         for found in self._others:
             number = found.number
-            if found.at not in elsewhere and self._listed.history.is_used(number):
+            if found.at in elsewhere:
+                continue
+            if self._listed.history.is_used(number):
                 words = f"no section lists a second object {number}"
                 kind = AmbiguityKind.UNLISTED_OBJECT
-                self._findings.add(kind, found.at, number, words)
+            else:
+                words = f"no section lists object {number}"
+                kind = AmbiguityKind.HIDDEN_OBJECT
+            self._findings.add(kind, found.at, number, words)
 
     def _check_starts(self, end: FileEnd) -> None:
         """Check that each `startxref` points at a section of its own revision."""
@@ -243,6 +248,14 @@ class BytesBetween:
         values = {one.value for one in self._starts}
         ends = [one for one in self._chain if one.at in values]
         add = self._findings.add
+        greatest = -1
+        for section in self._chain:
+            hidden = () if section.hidden is None else section.hidden.entries
+            greatest = max(greatest, *section.entries, *hidden, -1)
+            if section.size is not None and section.size <= greatest:
+                # MuPDF repairs the file then.
+                words = f"/Size {section.size} leaves out object {greatest}"
+                add(AmbiguityKind.SMALL_SIZE, section.trailer, None, words)
         for section in ends:
             if not section.has_root:
                 words = "a trailer has no indirect /Root"

@@ -72,6 +72,7 @@ class Section:
             dictionary; None if there is none.
         has_root: it has an indirect `/Root`.
         problems: `/Prev`, `/XRefStm` or `/Size` that is no integer.
+        size: value of `/Size`; None if it is no integer.
         trailer: offset of the trailer's or stream's dictionary.
         hidden: the stream that `/XRefStm` points at.
         hidden_numbers: numbers that are free in the table and used in that stream.
@@ -86,6 +87,7 @@ class Section:
     encryption: tuple[int, int] | None = None
     has_root: bool = False
     problems: list[bytes] = field(default_factory=list)
+    size: int | None = None
     trailer: int = 0
     hidden: Self | None = None
     hidden_numbers: frozenset[int] = frozenset()
@@ -274,8 +276,8 @@ class SectionReader:
         ):
             if key in entries and value is None:
                 section.problems.append(key)
-        # Its value may be wrong; without any, readers repair the file.
-        size = integer_at(pdf, entries.get(b"Size"))
+        # Without any, readers repair the file.
+        size = section.size = integer_at(pdf, entries.get(b"Size"))
         if size is None or size > _NUMBER_MAX + 1:
             section.problems.append(b"Size")
 
