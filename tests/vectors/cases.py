@@ -487,7 +487,7 @@ REPORT: Final = {
     "tsa": "TSA",
     "void": "",
     "follows": 1234,
-    "certificate": "ab" * 32,
+    "certificates": ["ab" * 32, "cd" * 32],
     "serial": "1f",
 }
 LAYOUT: Final = {
@@ -516,8 +516,9 @@ MESSAGES: Final[Cases] = {
             "signatures": [REPORT],
             "filled": ["Cliente", "", "Ada"],
             "ending": ["yes", "", ""],
-            "covered": False,
+            "covered": "no",
             "pages": [1, 2],
+            "unproven": ["TSA ajena"],
         },
     },
     "revoked TSAs": {

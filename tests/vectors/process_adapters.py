@@ -67,6 +67,7 @@ def _report(value: Any) -> VerificationReport:
         text_covered=Answer(value["covered"]),
         pages_compared=compared,
         pages_changed=changed,
+        unproven=tuple(value["unproven"]),
     )
 
 
@@ -75,7 +76,8 @@ def _signature(value: Any, filled: tuple[FilledField, ...]) -> SignatureReport:
         name: _check(one) for name, one in value["answers"].items()
     }
     rest = {name: one for name, one in value.items() if name != "answers"}
-    return SignatureReport(**answers, **rest, filled=filled)
+    known = tuple(rest.pop("certificates"))
+    return SignatureReport(**answers, **rest, filled=filled, certificates=known)
 
 
 def _check(value: Any) -> Check:
