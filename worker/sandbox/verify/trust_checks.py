@@ -76,11 +76,7 @@ def check_trust(checked: Checked) -> Check:
             "the certificate was not valid yet at the time that is proven",
         )
     if cause in _OUT_OF_BOUNDS:
-        if checked.proof is not None:
-            return refuted(
-                CheckCode.OUT_OF_BOUNDS_NO_POE,
-                "the certificate had expired at the time that is proven",
-            )
+        # A later timestamp proves that the signature existed then, not that it was new.
         return unchecked(
             CheckCode.OUT_OF_BOUNDS_NO_POE,
             "the certificate has expired, and no trusted timestamp proves that the "
@@ -125,11 +121,7 @@ def _broken_rule(path: ValidationPath, checked: Checked) -> Check | None:
             f"a certificate of the chain was not valid yet {when}",
         )
     if any(each.not_valid_after < moment for each in chain):
-        if proof is not None:
-            return refuted(
-                CheckCode.OUT_OF_BOUNDS_NO_POE,
-                "a certificate of the chain had expired at the time that is proven",
-            )
+        # A later timestamp proves that the signature existed then, not that it was new.
         return unchecked(
             CheckCode.OUT_OF_BOUNDS_NO_POE,
             "a certificate of the chain has expired, and no trusted timestamp proves "
