@@ -58,6 +58,25 @@ def test_twin_of_an_ecdsa_value_is_known(curve: ec.EllipticCurve) -> None:
     assert twin.sha256.hex() in fingerprints(certificate)
 
 
+@pytest.mark.parametrize("algorithm", ["1.2.3.4", "2.16.840.1.101.3.4.3.14"])
+def test_unknown_algorithm_has_no_twin(algorithm: str) -> None:
+    """Anybody may append a signature by such a certificate."""
+    certificate = issued(rsa_key("ca"))
+    certificate["signature_algorithm"] = {"algorithm": algorithm}
+    other = asn1_x509.Certificate.load(certificate.dump(force=True))
+
+    assert fingerprints(other) == [other.sha256.hex()]
+
+
+def test_value_that_is_none_has_no_twin() -> None:
+    """An ECDSA value is a sequence of two numbers."""
+    certificate = issued(ec.generate_private_key(ec.SECP256R1()))
+    certificate["signature_value"] = core.OctetBitString(b"\4\1x")
+    other = asn1_x509.Certificate.load(certificate.dump(force=True))
+
+    assert fingerprints(other) == [other.sha256.hex()]
+
+
 def test_rsa_has_no_twin_but_by_the_name_of_the_algorithm() -> None:
     """The second name of the algorithm is not signed: it has to be the first."""
     certificate = issued(rsa_key("ca"))

@@ -35,15 +35,15 @@ def fingerprints(certificate: x509.Certificate) -> list[str]:
     Args:
         certificate: whose first one is its own. The curve of its issuer's key is
             unknown: there is a twin for each that may be.
-
-    Raises:
-        ValueError, TypeError: its signature cannot be read.
     """
     found = [certificate.sha256.hex()]
-    if certificate["signature_algorithm"].signature_algo != "ecdsa":
-        return found
-    value = algos.DSASignature.load(certificate["signature_value"].native)
-    r, s = value["r"].native, value["s"].native
+    try:
+        if certificate["signature_algorithm"].signature_algo != "ecdsa":
+            return found
+        value = algos.DSASignature.load(certificate["signature_value"].native)
+        r, s = value["r"].native, value["s"].native
+    except (ValueError, TypeError, KeyError):
+        return found  # of an algorithm that is unknown here: nobody verifies it
     for order in _ORDERS:
         if 0 < r < order and 0 < s < order:
             twin = algos.DSASignature({"r": r, "s": order - s})
