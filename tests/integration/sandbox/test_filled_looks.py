@@ -315,6 +315,13 @@ def test_signed_font_is_read_alike(
         (b"/Ink/InkList[[20 70 140 70]]/Elsewhere true", Answer.UNCHECKED),
         (b"/Text/Elsewhere true/Rect[141 81 150 90]", Answer.UNCHECKED),
         (b"/Text/Elsewhere true", Answer.YES),
+        (b"/Stamp", Answer.UNCHECKED),
+        (
+            b"/StrikeOut/QuadPoints[20 60 140 60 20 80 140 80]/Elsewhere true",
+            Answer.UNCHECKED,
+        ),
+        (b"/Square/C[1 1 1]/IC[1 1 1]/AP<</N<</X 26 0 R>>>>", Answer.UNCHECKED),
+        (b"/Link/Border[0 0 40]/Elsewhere true/Rect[150 60 200 80]", Answer.UNCHECKED),
     ],
 )
 @pytest.mark.parametrize("is_before", [True, False])
@@ -428,8 +435,12 @@ _GAP: Final = b" " * 30
         (b"(1%s000)" % _GAP, b"(1 000) Tj", Answer.UNCHECKED),
         (b"(%s1000)" % _GAP, b"(1000) Tj", Answer.UNCHECKED),
         (b"(10\\n\\r\\n\\n00)", b"(10) Tj 0 -11 Td (00) Tj", Answer.UNCHECKED),
-        (b"(10\\n\\r00)", b"(10) Tj 0 -11 Td (00) Tj", Answer.YES),
+        (b"(10\\r\\n00)", b"(10) Tj 0 -11 Td (00) Tj", Answer.YES),
         (b"(1000%s)" % _GAP, b"(1000) Tj", Answer.YES),
+        (b"(1\\t\\t000)", b"(1 000) Tj", Answer.UNCHECKED),
+        (b"<FEFF003130003000300030>", b"(1 000) Tj", Answer.UNCHECKED),
+        (b"<FEFF003100A0003000300030>", b"(1 000) Tj", Answer.YES),
+        (b"(100\\n000)", b"(100 000) Tj", Answer.UNCHECKED),
         (b"(1  000)", b"(1  000) Tj", Answer.YES),
     ],
 )
@@ -447,6 +458,9 @@ def test_gaps_of_a_value_move_nothing_away(
         (b"[(100)(900)]", b"(900)", b"(900)", Answer.YES),
         (b"[(100)(900)]", b"( 900)", b"(900)", Answer.UNCHECKED),
         (b"[(100)(900)]", b"(90)", b"(90)", Answer.UNCHECKED),
+        (b"[(100)(900)(900)]", b"(900)", b"(900)", Answer.YES),
+        (b"[(100)(900)]", b"[(100)(900)]", b"(100900)", Answer.UNCHECKED),
+        (b"[[(1)(2)(3)]]", b"(1)", b"(1)", Answer.UNCHECKED),
         (b"[[(a)(100)][(b)(900)]]", b"(b)", b"(900)", Answer.YES),
         (b"[[(a)(100)][(b)(900)]]", b"(b)", b"(b)", Answer.UNCHECKED),
         (b"[[(0)(1)][(1)(2)]]", b"(1)", b"(1)", Answer.UNCHECKED),
@@ -639,6 +653,17 @@ def test_widgets_of_a_field_show_its_value(
     )
     report = verify(later, [makers().root])
     assert report.verdict is wanted, report.signatures[0].changes
+
+
+@pytest.mark.parametrize(
+    ("turn", "wanted"), [(b"180", Answer.UNCHECKED), (b"90", Answer.YES)]
+)
+def test_field_that_was_signed_upside_down_is_not_believed(
+    turn: bytes, wanted: Answer
+) -> None:
+    """Firefox turns it, and other readers draw it as its look says."""
+    field = TEXT % (b"/MK<</R %s>>" % turn) + b">>"
+    assert filled_in(field, {b"/V": b"(1000)"}, _USUAL["bare"])[0] is wanted
 
 
 _RICH: Final = b"<body><p>%s</p></body>"

@@ -82,10 +82,9 @@ _SILENT: Final = {"/Type", "/Ff", "/F", "/M", "/NM", "/V", "/AP", "/AS"}
 """Entries that show nothing by themselves, or are compared apart."""
 _REDRAWN: Final = "is drawn in another way than it was signed"
 _FLAGGED: Final = "got flags by which readers show its value in another way"
-_BLANKS: Final = re.compile(r"\s{3,}")
+_GAP: Final = re.compile(r"[ \xa0]{3}|\n{3}|[^\S \xa0\n\u2009\u202f]|\n +\n")
+"""Three blanks or line ends in a row, or a wide blank."""
 _LINE_END: Final = re.compile(r"\r\n?")
-_GAP_MOST: Final = 2
-"""Most blanks in a row, and line ends."""
 _DRAWING: Final = frozenset({"/DA", "/MK", "/Q", "/BS", "/DS"})
 """Entries by which readers draw a field that has no appearance."""
 _NESTED: Final = "has widgets within a widget, whose looks are not compared"
@@ -312,11 +311,8 @@ def _has_gaps(field: object) -> bool:
     They do not count where a drawing's text is compared with it. Firefox shows the
     value in a box of its own, and cuts what does not fit.
     """
-    text = _whole(entry(field, "/V")).rstrip()
-    return any(
-        max(blanks.count("\n"), *map(len, blanks.split("\n"))) > _GAP_MOST
-        for blanks in _BLANKS.findall(_LINE_END.sub("\n", text))
-    )
+    text = _LINE_END.sub("\n", _whole(entry(field, "/V")).rstrip())
+    return _GAP.search(text) is not None
 
 
 def _doubt_of_drawing(widget: object, changed: Collection[str]) -> str:

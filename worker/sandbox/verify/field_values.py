@@ -27,6 +27,8 @@ from worker.sandbox.inspect.pdf_objects import (
 )
 from worker.sandbox.verify.plain_looks import plain_content
 
+_PAIR: Final = 2
+"""Value and text of an option. Source: ISO 32000-2, table 234."""
 _DEEPEST: Final = 32
 """Fields within each other."""
 _PUSH: Final = 1 << 16
@@ -185,28 +187,33 @@ def option_texts(field: object, chosen: Sequence[str]) -> list[str]:
     texts: dict[str, str] = {}
     for raw in raw_items(inherited(field, "/Opt")):
         pair = [_text(resolve(each)) for each in raw_items(resolve(raw))]
-        if len(pair) == 2:  # noqa: PLR2004 (value and text)
+        if len(pair) == _PAIR:
             texts.setdefault(pair[0], pair[1])
     return [texts.get(each, each) for each in chosen]
 
 
 def is_option(field: object) -> bool:
-    """Return whether each value of a choice field is one of its options, and no other.
+    """Return whether the value of a choice field is one of its options, and no other.
 
     Readers show the text of the option. Some look for it by the text as well, and some
     show nothing of a value that is none of them.
     """
-    pairs = [
-        (
-            [_text(resolve(each)) for each in raw_items(resolve(raw))]
-            or [_text(resolve(raw))]
-        )
-        for raw in raw_items(inherited(field, "/Opt"))
-    ]
-    return all(
-        [pair[0] for pair in pairs if value in pair] == [value]
-        for value in values_of(inherited(field, "/V"))
+    values = values_of(inherited(field, "/V"))
+    if not any(values):
+        return True
+    options = {_option(resolve(raw)) for raw in raw_items(inherited(field, "/Opt"))}
+    found = [each for each in options if values[0] in each]
+    return (
+        len(values) == len(found) == 1
+        and len(found[0]) <= _PAIR
+        and found[0][0] == values[0]
     )
+
+
+def _option(raw: object) -> tuple[str, ...]:
+    """Return the texts of an option: value and text, or one for both."""
+    parts = [_text(resolve(each)) for each in raw_items(raw)]
+    return tuple(parts) if parts else (_text(raw),)
 
 
 def chooses_value(field: object) -> bool:

@@ -11,6 +11,7 @@ from pyhanko.pdf_utils.generic import (
     IndirectObject,
     NullObject,
     PdfObject,
+    StreamObject,
 )
 from pyhanko.pdf_utils.reader import PdfFileReader
 
@@ -49,7 +50,11 @@ _CONTROLS: Final = re.compile(r"[\x00-\x1f]")
 _HIDDEN: Final = 2
 """Annotation flag. Source: ISO 32000-2, table 167."""
 _PASSWORD: Final = 1 << 13
-_BY_POINTS: Final = {"/Line", "/Ink", "/Polygon", "/PolyLine"}
+_LINE_ENDS: Final = re.compile(r"\r\n|[\n\v\f\r\x85\u2028\u2029]")
+_BY_POINTS: Final = {
+    "/Line", "/Ink", "/Polygon", "/PolyLine", "/Highlight", "/Underline", "/StrikeOut",
+    "/Squiggly", "/Redact",
+}  # fmt: skip
 _ICONS: Final = {"/Text", "/FileAttachment", "/Sound"}
 _ICON: Final = 48.0
 """Side of the largest icon that a reader draws, in points."""
@@ -295,13 +300,16 @@ class LaterWidgets:
             drawing = entry(looks, "/N")
             if looks is None and entry(node, "/AP") is not None:
                 return None
-            if self._is_below(widget):
+            if self._is_below(widget) or _is_upside_down(node):
                 return None
             if drawing is None:
                 return self._own_look(node, texts)
-            return plain_look(drawing, cells)
+            look = plain_look(drawing, cells)
         except Exception:  # noqa: BLE001 (hostile objects raise anything)
             return None
+        lines = max(len(_LINE_ENDS.findall(text.rstrip())) for text in texts)
+        # In a low field Firefox shows the first of them.
+        return None if look is None or look.lines <= lines else look
 
     def _own_look(self, node: object, texts: Sequence[str]) -> PlainLook | None:
         """Return what readers draw of a text by themselves; None: they may differ."""
@@ -332,7 +340,7 @@ class LaterWidgets:
                 is_after = True
                 continue
             other = resolve(raw)
-            is_drawn = entry(dictionary(other, "/AP"), "/N") is not None
+            is_drawn = _has_drawing(other)
             if (is_after or not is_drawn) and _may_cover(other):
                 box = _reached(other)
                 if box and _share(box, widget.rect):
@@ -491,8 +499,7 @@ def _may_cover(annotation: object) -> bool:
         return True
     if kind == "/Link":
         return _is_framed(annotation)
-    # A stamp without a name has nothing to say.
-    return kind != "/Stamp" or entry(annotation, "/Name") is not None
+    return True
 
 
 def _is_framed(link: object) -> bool:
@@ -500,10 +507,31 @@ def _is_framed(link: object) -> bool:
 
     Source: ISO 32000-2, tables 166 and 168 (it is 1 point wide by default).
     """
+    widths = _widths(link)
+    return not widths or any(widths)
+
+
+def _widths(link: object) -> list[float]:
+    """Return the widths of a link's border, by either entry."""
     border = [number(each) for each in raw_items(entry(link, "/Border"))]
     style = entry(entry(link, "/BS"), "/W")
     widths = [*border[2:3], *([] if style is None else [number(style)])]
-    return not widths or any(each != 0 for each in widths)
+    return [_ICON if each is None else each for each in widths]
+
+
+def _is_upside_down(widget: object) -> bool:
+    """Return whether some readers turn a value by 180 degrees, where 66 is 99."""
+    turn = entry(entry(widget, "/MK"), "/R")
+    return turn is not None and (number(turn) or 0) % 360 == 180  # noqa: PLR2004 (degrees)
+
+
+def _has_drawing(annotation: object) -> bool:
+    """Return whether an annotation has an appearance that every reader draws."""
+    drawings = entry(dictionary(annotation, "/AP"), "/N")
+    if isinstance(drawings, StreamObject):
+        return True
+    state = name(annotation, "/AS")
+    return state is not None and isinstance(entry(drawings, state), StreamObject)
 
 
 def _reached(annotation: object) -> Rect | None:
@@ -515,9 +543,10 @@ def _reached(annotation: object) -> Rect | None:
     kind = name(annotation, "/Subtype")
     if kind in _BY_POINTS:
         return _EVERYWHERE
-    if box is None or kind not in _ICONS:
-        return box
-    return box[0] - _ICON, box[1] - _ICON, box[2] + _ICON, box[3] + _ICON
+    more = _ICON if kind in _ICONS else 0.0
+    if kind == "/Link":
+        more = max(map(abs, _widths(annotation)), default=1.0)
+    return box and (box[0] - more, box[1] - more, box[2] + more, box[3] + more)
 
 
 def _share(one: Rect, other: Rect) -> bool:

@@ -138,6 +138,8 @@ class PlainLook:
     """Width and height of its box, as it stands on the page; None: it has none."""
     letters: float = 0.0
     """Size of its smallest letters."""
+    lines: int = 1
+    """Of its text."""
 
     def fits(self, rect: Box) -> bool:
         """Return whether its letters can be read in a widget's rectangle."""
@@ -214,7 +216,7 @@ def plain_look(drawing: object, cells: int = 0) -> PlainLook | None:
         return None
     if turned:
         margins, size = margins[::-1], size[::-1]
-    return PlainLook(margins, fonts, turned, size, reading.letters)
+    return PlainLook(margins, fonts, turned, size, reading.letters, reading.text_lines)
 
 
 def _turned(drawing: StreamObject) -> int | None:
@@ -306,6 +308,7 @@ class _Reading:
     lines: FieldLines
     margin: float = 0.0
     fonts: set[str] = field(default_factory=set)
+    text_lines: int = 1
     codes: set[int] = field(default_factory=set)
     """Bytes of the texts."""
     _state: _State = _State()
@@ -456,6 +459,7 @@ class _Reading:
         self._demand(self._in_text and max(abs(aside), abs(up)) <= _FARTHEST)
         size = self._state.size
         if not self._has_text or -up >= _LINE * size:
+            self.text_lines += self._has_text
             self._aside = 0
             self._of_line.clear()
         else:
