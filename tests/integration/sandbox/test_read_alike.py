@@ -264,7 +264,11 @@ def test_unused_number_at_offset_0_is_honest() -> None:
     """Some writers list what they do not use as in use, at the offset 0."""
     file = SignedFile(base("B-B"))
     more = b"%d 1\n0000000000 00000 n \n" % (file.free + 1)
-    made = file.append({file.free: b"null"}, table=lambda at: table_of(at) + more)
+    made = file.append(
+        {file.free: b"null"},
+        table=lambda at: table_of(at) + more,
+        trailer={b"/Size": b"%d" % (file.free + 2)},
+    )
     assert judged(made)[0].verdict is Answer.YES
 
 

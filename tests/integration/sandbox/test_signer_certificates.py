@@ -157,7 +157,7 @@ def test_other_usage_is_no_matter_of_trust() -> None:
     [
         ({"end": -1}, None, Answer.UNCHECKED),
         ({"end": -1}, -5, Answer.YES),
-        ({"end": -5}, -1, Answer.NO),
+        ({"end": -5}, -1, Answer.UNCHECKED),
         ({"start": 1}, None, Answer.NO),
         ({"start": 1}, -1, Answer.NO),
         ({"start": -1}, -5, Answer.NO),
@@ -175,7 +175,7 @@ def test_validity_counts_at_the_proven_time(
     [
         ({"end": -1}, None, Answer.UNCHECKED),
         ({"end": -1}, -5, Answer.YES),
-        ({"end": -5}, -1, Answer.NO),
+        ({"end": -5}, -1, Answer.UNCHECKED),
         ({"ca": False}, None, Answer.NO),
         ({"ca": None}, None, Answer.NO),
         ({"usage": {"digital_signature"}}, None, Answer.NO),

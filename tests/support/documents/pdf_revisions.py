@@ -30,6 +30,10 @@ _STARTXREF: Final = re.compile(rb"startxref\s+(\d+)")
 _PASSED_ON: Final = ("/Info", "/Encrypt", "/ID")
 
 
+_NUMBER_MAX: Final = 4_194_304
+"""Largest object number that every reader takes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One entry of a cross-reference stream (ISO 32000-2, 7.5.8.3)."""
@@ -367,9 +371,12 @@ class SignedFile:
         out, offsets = self.bodies(objects)
         size = max([self.free, *(n + 1 for n in objects)])
         number = size if number is None else number
+        listed = rows(offsets)
+        # Readers repair a file whose /Size leaves out a number that is listed.
+        size = max([size, *(row.number for row in listed if row.number <= _NUMBER_MAX)])
         entries = self.trailer(size + 1, self.previous) + more
         return self.with_stream(
-            out, rows(offsets), entries, number=number, widths=widths, index=index
+            out, listed, entries, number=number, widths=widths, index=index
         )
 
     @staticmethod
