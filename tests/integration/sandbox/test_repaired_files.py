@@ -3,12 +3,13 @@
 Source: ISO 32000-2, 7.5.5 (/Size) and 7.5.8.
 """
 
+import zlib
 from collections.abc import Callable
 
 import pytest
 
 from appliance.domain.verification import Answer
-from tests.support.documents.pdf_revisions import SignedFile
+from tests.support.documents.pdf_revisions import Row, SignedFile
 from tests.support.documents.signed_bases import base, makers
 from worker.sandbox.verify.verify import verify
 
@@ -42,3 +43,26 @@ def test_what_a_repair_would_find_is_told(name: str, trick: str) -> None:
 
     assert report.verdict is not Answer.YES
     assert words in report.signatures[0].changes.reason
+
+
+@pytest.mark.parametrize("gap", [0, 2])
+def test_object_stream_begins_with_its_first_object(gap: int) -> None:
+    """Poppler reads each object as many bytes earlier as there are before the first."""
+    file = SignedFile(base("xref streams"))
+    number, holder = file.free, file.free + 1
+    head = b"%d %d " % (number, gap)
+    data = zlib.compress(head + b" " * gap + b"null")
+    body = b"<</Type/ObjStm/N 1/First %d/Filter/FlateDecode/Length %d>>stream\n" % (
+        len(head),
+        len(data),
+    )
+    stream = body + data + b"\nendstream"
+
+    pdf = file.append_rows(
+        {holder: stream},
+        lambda at: [Row(number, 2, holder), Row(holder, 1, at[holder])],
+    )
+
+    wanted = Answer.NO if gap else Answer.YES
+    report = verify(pdf, [makers().root])
+    assert report.verdict is wanted, report.signatures[0].changes

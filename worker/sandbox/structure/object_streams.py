@@ -98,6 +98,10 @@ class ObjectStreamReader:
         if header is None or len(header) != 2 * count:
             self._say(found, found.number, "has another header than it says")
             return None
+        if count and header[1]:
+            # Poppler then reads each object from an earlier byte.
+            self._say(found, found.number, "has bytes before its first object")
+            return None
         numbers = header[::2]
         starts = [first + each for each in header[1::2]]
         if len(set(numbers)) != count:
