@@ -19,6 +19,7 @@ _USUAL: Final[Mapping[str, bytes]] = {
     b" EMC",
     "background and border": b".9 g 0 0 120 20 re f 0 G 1 w .5 .5 119 19 re s q 2 2 116"
     b" 16 re W n BT /F1 12 Tf 0 0 .5 rg 1 0 0 1 4 5 Tm (1000) Tj ET Q",
+    "line below, closed": b"0 G 1 w 0 1 m 120 1 l s BT /F1 12 Tf 2 4 Td (1000) Tj ET",
     "line below": b"0 G 1 w 0 1 m 120 1 l S BT /F1 12 Tf 2 4 Td (1000) Tj ET",
     "dark background": b"0 g 0 0 120 20 re f 1 g BT /F1 12 Tf 2 4 Td (1000) Tj ET",
     "one by one": b"BT /F1 9 Tf 4 4 Td (1) Tj 20 0 Td (0) Tj 20 0 Td (0) Tj 20 0 Td (0)"
@@ -316,6 +317,7 @@ def test_signed_font_is_read_alike(
         (b"/Text/Elsewhere true/Rect[141 81 150 90]", Answer.UNCHECKED),
         (b"/Text/Elsewhere true", Answer.YES),
         (b"/Stamp", Answer.UNCHECKED),
+        (b"/Link/Border[0 0 40]/AP<</N 26 0 R>>", Answer.UNCHECKED),
         (
             b"/StrikeOut/QuadPoints[20 60 140 60 20 80 140 80]/Elsewhere true",
             Answer.UNCHECKED,
@@ -357,6 +359,7 @@ def test_field_is_clear_of_other_annotations(
     "lines",
     [
         b"1 w 30 1 m 30 19 l S ",
+        b"1 w 30 4 m 30 16 l S 60 4 m 60 16 l S 90 4 m 90 16 l S ",
         b"5 w 30 1 m 30 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S ",
         b"1 w 30 1 m 30 19 l S 60 31 m 60 49 l S 90 31 m 90 49 l S ",
         b"1 w 30 1 m 30 19 l S 60 1 m 60 19 l S 90 1 m 90 19 l S 1 g 0 0 120 20 re f ",
@@ -441,6 +444,8 @@ _GAP: Final = b" " * 30
         (b"<FEFF003130003000300030>", b"(1 000) Tj", Answer.UNCHECKED),
         (b"<FEFF003100A0003000300030>", b"(1 000) Tj", Answer.YES),
         (b"(100\\n000)", b"(100 000) Tj", Answer.UNCHECKED),
+        (b"(100\\n000)", b"(100 000) Tj 0 -11 Td", Answer.UNCHECKED),
+        (b"<FEFF00312009200900A0003000300030>", b"(1 000) Tj", Answer.UNCHECKED),
         (b"(1  000)", b"(1  000) Tj", Answer.YES),
     ],
 )
@@ -566,7 +571,7 @@ def test_signed_entries_draw_a_value_plainly(
     defaults: bytes, value: bytes, wanted: Answer
 ) -> None:
     """A field without an appearance is drawn by each reader in its own way."""
-    field = _EMPTY.replace(b"/Helv 12 Tf", defaults)
+    field = _EMPTY.replace(b"/Helv 8 Tf", defaults)
     found = filled_in(field, {b"/V": value})
     assert found[0] is wanted, found
 
@@ -585,6 +590,9 @@ def test_signed_entries_draw_a_value_plainly(
         ({b"/MK": b"<</R 180>>"}, Answer.UNCHECKED),
         ({b"/MK": b"<</R 90>>"}, Answer.UNCHECKED),
         ({b"/MK": b"<</R 0/BC[0]>>"}, Answer.YES),
+        ({b"/DA": b"(/Helv 13 Tf 0 g)"}, Answer.YES),
+        ({b"/DA": b"(/Helv 14 Tf 0 g)"}, Answer.UNCHECKED),
+        ({b"/DA": b"(/Helv 0 Tf 0 g)"}, Answer.YES),
     ],
 )
 def test_value_can_be_read_where_readers_draw_it(

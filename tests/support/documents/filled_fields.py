@@ -10,7 +10,7 @@ from tests.support.documents.signed_bases import makers
 from worker.sandbox.verify.verify import verify
 
 WIDGET: Final = b"/Type/Annot/Subtype/Widget/F 4/P 3 0 R"
-TEXT: Final = b"<<%s/FT/Tx/T(Monto)%%s/DA(/Helv 12 Tf)/Rect[20 60 140 80]" % WIDGET
+TEXT: Final = b"<<%s/FT/Tx/T(Monto)%%s/DA(/Helv 8 Tf)/Rect[20 60 140 80]" % WIDGET
 """A text field of 120 by 20 points that lacks the end of its dictionary."""
 _BOX: Final = b"[0 0 120 20]"
 

@@ -82,7 +82,9 @@ _SILENT: Final = {"/Type", "/Ff", "/F", "/M", "/NM", "/V", "/AP", "/AS"}
 """Entries that show nothing by themselves, or are compared apart."""
 _REDRAWN: Final = "is drawn in another way than it was signed"
 _FLAGGED: Final = "got flags by which readers show its value in another way"
-_GAP: Final = re.compile(r"[ \xa0]{3}|\n{3}|[^\S \xa0\n\u2009\u202f]|\n +\n")
+_GAP: Final = re.compile(
+    r"[ \xa0\u2009\u202f]{3}|\n{3}|[^\S \xa0\n\u2009\u202f]|\n +\n"
+)
 """Three blanks or line ends in a row, or a wide blank."""
 _LINE_END: Final = re.compile(r"\r\n?")
 _DRAWING: Final = frozenset({"/DA", "/MK", "/Q", "/BS", "/DS"})

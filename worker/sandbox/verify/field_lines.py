@@ -5,6 +5,7 @@ they stand along all four edges, or along the lower one, and as a comb's only if
 cell ends by one; and none may look different from the others.
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -38,14 +39,17 @@ class FieldLines:
     _edges: dict[int, LineStyle] = field(default_factory=dict)
     _dividers: dict[int, LineStyle] = field(default_factory=dict)
     _is_double: bool = False
+    shortest: float = math.inf
+    """Length of the shortest line between cells."""
 
     def at_edge(self, edge: int, style: LineStyle) -> None:
         """Note a line along an edge, of the four above."""
         self._is_double |= edge in self._edges
         self._edges[edge] = style
 
-    def after_cell(self, cell: int, style: LineStyle) -> None:
+    def after_cell(self, cell: int, style: LineStyle, length: float) -> None:
         """Note a line after a cell, which are counted from 1."""
+        self.shortest = min(self.shortest, length)
         self._is_double |= cell in self._dividers
         self._dividers[cell] = style
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyhanko.pdf_utils.generic import (
@@ -39,6 +39,7 @@ from worker.sandbox.verify.object_history import NEVER, ObjectHistory
 from worker.sandbox.verify.plain_looks import (
     PlainLook,
     default_font,
+    default_size,
     is_legible,
     own_look,
     plain_look,
@@ -304,16 +305,23 @@ class LaterWidgets:
                 return None
             if drawing is None:
                 return self._own_look(node, texts)
+            defaults = inherited(node, "/DA") or entry(self._form(), "/DA") or ""
+            size = default_size(str(defaults))
             look = plain_look(drawing, cells)
         except Exception:  # noqa: BLE001 (hostile objects raise anything)
             return None
         lines = max(len(_LINE_ENDS.findall(text.rstrip())) for text in texts)
         # In a low field Firefox shows the first of them.
-        return None if look is None or look.lines <= lines else look
+        if look is None or look.lines <= lines:
+            return None
+        return replace(look, default=size)
+
+    def _form(self) -> object:
+        return dictionary(self._reader.root, "/AcroForm")
 
     def _own_look(self, node: object, texts: Sequence[str]) -> PlainLook | None:
         """Return what readers draw of a text by themselves; None: they may differ."""
-        form = dictionary(self._reader.root, "/AcroForm")
+        form = self._form()
         defaults = str(inherited(node, "/DA") or entry(form, "/DA") or "")
         ground = [number(each) for each in raw_items(entry(entry(node, "/MK"), "/BG"))]
         font = default_font(defaults)
@@ -340,8 +348,7 @@ class LaterWidgets:
                 is_after = True
                 continue
             other = resolve(raw)
-            is_drawn = _has_drawing(other)
-            if (is_after or not is_drawn) and _may_cover(other):
+            if (is_after or not _has_drawing(other)) and _may_cover(other):
                 box = _reached(other)
                 if box and _share(box, widget.rect):
                     return True
@@ -495,11 +502,8 @@ def _may_cover(annotation: object) -> bool:
     kind = name(annotation, "/Subtype")
     if kind in {"/Widget", "/Popup"}:
         return False
-    if entry(dictionary(annotation, "/AP"), "/N") is not None:
-        return True
-    if kind == "/Link":
-        return _is_framed(annotation)
-    return True
+    is_drawn = entry(dictionary(annotation, "/AP"), "/N") is not None
+    return kind != "/Link" or is_drawn or _is_framed(annotation)
 
 
 def _is_framed(link: object) -> bool:
@@ -526,7 +530,12 @@ def _is_upside_down(widget: object) -> bool:
 
 
 def _has_drawing(annotation: object) -> bool:
-    """Return whether an annotation has an appearance that every reader draws."""
+    """Return whether an annotation has an appearance, and all readers draw that alone.
+
+    Poppler draws a link's border beside it.
+    """
+    if name(annotation, "/Subtype") == "/Link":
+        return False
     drawings = entry(dictionary(annotation, "/AP"), "/N")
     if isinstance(drawings, StreamObject):
         return True

@@ -77,6 +77,13 @@ _LEAST_DIVIDER: Final = 0.6
 """Share of the height that a line between two cells covers at least."""
 _SMALLEST: Final = 3.0
 """Smallest size of a letter on the page, in points."""
+_AS_LARGE: Final = 0.9
+"""Least size of a letter, as a share of the size in which Firefox shows it."""
+_AUTOMATIC: Final = 9.0
+_LINE_FACTOR: Final = 1.35
+"""Largest letters of pdf.js where `/DA` has no size, and their share of the height."""
+_TALLER: Final = 1.1
+"""Least length of lines between cells, as a share of the letters' size."""
 _FARTHEST: Final = 20_000.0
 """Greatest number of a box or a matrix, and of a place in a drawing."""
 _UNEVEN: Final = 2.0
@@ -138,17 +145,26 @@ class PlainLook:
     """Width and height of its box, as it stands on the page; None: it has none."""
     letters: float = 0.0
     """Size of its smallest letters."""
+    default: float = 0.0
+    """Size in which Firefox shows the value, in points; 0: as the field has room."""
     lines: int = 1
     """Of its text."""
 
     def fits(self, rect: Box) -> bool:
-        """Return whether its letters can be read in a widget's rectangle."""
+        """Return whether its letters can be read in a widget's rectangle.
+
+        Firefox shows the value in a size of its own, and cuts what has no room: smaller
+        letters have more of it.
+        """
         if self.size is None:
             return True
         wide = (rect[2] - rect[0]) / self.size[0]
         high = (rect[3] - rect[1]) / self.size[1]
         smaller, greater = sorted((wide, high))
-        return self.letters * smaller >= _SMALLEST and greater <= _UNEVEN * smaller
+        room = min(rect[2] - rect[0], rect[3] - rect[1]) / _LINE_FACTOR
+        shown = self.default or min(_AUTOMATIC, room)
+        least = max(_SMALLEST, _AS_LARGE * shown)
+        return self.letters * smaller >= least and greater <= _UNEVEN * smaller
 
     def shown(self, rect: Box) -> Box:
         """Return the part of a widget's rectangle that shows anything."""
@@ -216,7 +232,9 @@ def plain_look(drawing: object, cells: int = 0) -> PlainLook | None:
         return None
     if turned:
         margins, size = margins[::-1], size[::-1]
-    return PlainLook(margins, fonts, turned, size, reading.letters, reading.text_lines)
+    return PlainLook(
+        margins, fonts, turned, size, reading.letters, lines=reading.text_lines
+    )
 
 
 def _turned(drawing: StreamObject) -> int | None:
@@ -308,7 +326,7 @@ class _Reading:
     lines: FieldLines
     margin: float = 0.0
     fonts: set[str] = field(default_factory=set)
-    text_lines: int = 1
+    text_lines: int = 0
     codes: set[int] = field(default_factory=set)
     """Bytes of the texts."""
     _state: _State = _State()
@@ -326,6 +344,7 @@ class _Reading:
     _in_text: bool = False
     _scale: float = 1.0
     _has_text: bool = False
+    _begins_line: bool = True
     _aside: float = 0.0
     """Where the text was placed last, from the beginning of its line."""
     _shown: list[bytes] = field(default_factory=list)
@@ -368,7 +387,9 @@ class _Reading:
             elif kind != "space":
                 operands.append(_Bracket(kind == "open"))
         is_over = not (operands or self._saved or self._in_text)
-        if not is_over or not self.lines.show_nothing():
+        # A line as high as a letter is a letter.
+        is_taller = self.lines.shortest >= _TALLER * self.letters or not self._has_text
+        if not (is_over and is_taller and self.lines.show_nothing()):
             raise _NotPlainError
 
     def _run(self, operator: str, operands: Sequence[_Operand]) -> None:
@@ -459,7 +480,7 @@ class _Reading:
         self._demand(self._in_text and max(abs(aside), abs(up)) <= _FARTHEST)
         size = self._state.size
         if not self._has_text or -up >= _LINE * size:
-            self.text_lines += self._has_text
+            self._begins_line = True
             self._aside = 0
             self._of_line.clear()
         else:
@@ -493,6 +514,8 @@ class _Reading:
         strings = [each for each in parts if isinstance(each, bytes)]
         self.codes.update(*map(_codes, strings))
         text = b"".join(each[1:-1] for each in strings)
+        self.text_lines += self._begins_line and bool(text)
+        self._begins_line &= not text
         if not self._shown:
             # PDFium reads a text once that is drawn twice in nearly the same place.
             before = self._of_line.setdefault(text, self._aside)
@@ -558,8 +581,11 @@ class _Reading:
             for start, to in pairwise(corners):
                 self._take_border(start, to)
         self._demand(len(self._points) != 1)
+        if len(self._points) == _ENDS and self._points[2] == self._points[0]:
+            self._points.pop()
         if (cell := self._divided_cell()) is not None:
-            self.lines.after_cell(cell, style)
+            length = abs(self._points[0][1] - self._points[1][1])
+            self.lines.after_cell(cell, style, length)
             self._points = []
         for start, to in pairwise(self._points):
             self._take_border(start, to)
@@ -619,8 +645,6 @@ class _Reading:
     def _divided_cell(self) -> int | None:
         """Return after which cell of a comb the path is a line; None if it is none."""
         points, cells = self._points, self.lines.cells
-        if len(points) == _ENDS and points[2] == points[0]:
-            points = points[:2]
         if cells <= 1 or len(points) != 2:  # noqa: PLR2004 (ends)
             return None
         wide, high = self._sides
@@ -745,6 +769,19 @@ _DEFAULT_COLOUR: Final = re.compile(
     rf"((?:{_PART}(?=g)|(?:{_PART}){{3}}(?=rg)|(?:{_PART}){{4}}(?=k)))"
     r"(?:g|rg|k)(?=[ \t\n\f\r]|\Z)"
 )
+
+
+def default_size(defaults: str) -> float:
+    """Return the size that `/DA` sets; 0: none, or an unclear one.
+
+    Args:
+        defaults: of the field, `/DA`.
+    """
+    found = _DEFAULT_FONT.findall(defaults)
+    try:
+        return float(found[0][1]) if len(found) == 1 else 0.0
+    except ValueError:
+        return 0.0
 
 
 def default_font(defaults: str) -> str | None:
