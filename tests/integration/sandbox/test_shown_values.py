@@ -43,7 +43,7 @@ def filled(value: str, drawn: str) -> bytes:
             ),
             NameObject("/Resources"): DictionaryObject({NameObject("/Font"): fonts}),
         },
-        stream_data=f"BT /F 9 Tf 2 4 Td ({drawn}) Tj ET".encode(),
+        stream_data=f"BT /F 12 Tf 2 4 Td ({drawn}) Tj ET".encode(),
     )
     field[NameObject("/V")] = TextStringObject(value)
     field[NameObject("/AP")] = DictionaryObject(

@@ -4,6 +4,7 @@ Source: ISO 32000-2, 12.5 and 12.7.
 """
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import unescape
@@ -313,7 +314,13 @@ def _has_gaps(field: object) -> bool:
     They do not count where a drawing's text is compared with it. Firefox shows the
     value in a box of its own, and cuts what does not fit.
     """
-    text = _LINE_END.sub("\n", _whole(entry(field, "/V")).rstrip())
+    # Signs of no width stand between blanks, and part nothing.
+    whole = "".join(
+        each
+        for each in _whole(entry(field, "/V"))
+        if unicodedata.category(each) != "Cf"
+    )
+    text = _LINE_END.sub("\n", whole.rstrip())
     return _GAP.search(text) is not None
 
 
