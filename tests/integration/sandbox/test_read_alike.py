@@ -44,7 +44,7 @@ def test_unfiltered_rows_are_read_as_other_readers_do(name: str) -> None:
         FORGERIES["object stream: rows of PNG type None"](base(name))
     )
     assert report.verdict is Answer.NO
-    assert "the document catalog was changed" in signature.changes.reason
+    assert "object stream" in signature.changes.reason
 
 
 def _filtered(rows: Sequence[bytes], kind: int) -> bytes:
