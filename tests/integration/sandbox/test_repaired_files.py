@@ -1,4 +1,4 @@
-"""What begins a repair, and what a reader that repairs would find, is told.
+"""Appended bytes that make a reader repair the file, or that only a repair finds.
 
 Source: ISO 32000-2, 7.5.5 (/Size) and 7.5.8.
 """

@@ -1,8 +1,8 @@
 """Other encodings of a certificate that its issuer's signature fits as well.
 
-The record knows certificates by their SHA-256. Whoever has one makes others of the
-same content: an ECDSA value (r, s) has the twin (r, n - s), and nobody's signature
-covers the algorithm's second name.
+The record knows a certificate by its SHA-256. Anybody can write it in another way that
+its issuer's signature fits as well: an ECDSA value (r, s) has the twin (r, n - s), and
+no signature covers the second name of the algorithm.
 
 Source: RFC 5280, 4.1.1.2; SEC 1, 4.1.4.
 """

@@ -1,9 +1,9 @@
 """Revocations that the issuer of a certificate told with its own key.
 
-What that key lists is revoked, whoever the issuer's certificate is issued by, and
-whatever part of the issuer's certificates a CRL is for: that a certificate is *good*
-alone depends on those. pyHanko wants the issuer's very certificate of the chain, and
-the issuer may have others of the same name and key.
+A certificate that this key lists is revoked. It does not matter which of the issuer's
+certificates the chain goes through, or for which certificates a CRL is meant: both
+matter only where data say that a certificate is *good*. pyHanko accepts the issuer's
+certificate of the chain alone, and an issuer may have others of its name and key.
 
 Source: RFC 5280, 5.3; RFC 6960, 4.2.2.2 (an issuer may sign for itself).
 """
@@ -26,7 +26,7 @@ from pyhanko.sign.validation.status import RevocationDetails
 from pyhanko_certvalidator.revinfo.archival import OCSPContainer
 
 _HASHES: Final = {"sha1", "sha256", "sha384", "sha512"}
-"""Of a certificate's id in an OCSP answer."""
+"""Hashes that the id of a certificate in an OCSP answer is made with."""
 _UNSPECIFIED: Final = "unspecified"
 
 

@@ -148,7 +148,7 @@ class PlainLook:
     default: float = 0.0
     """Size in which Firefox shows the value, in points; 0: as the field has room."""
     lines: int = 1
-    """Of its text."""
+    """Number of lines of its text."""
 
     def fits(self, rect: Box) -> bool:
         """Return whether its letters can be read in a widget's rectangle.
