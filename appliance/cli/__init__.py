@@ -25,6 +25,8 @@ _PLACES: Final = (Path("var/settings.toml"), PACKAGED)
 EX_CONFIG: Final = 78
 """Exit status of an unusable settings file. Source: sysexits(3)."""
 EX_TEMPFAIL: Final = 75
+_PASSING: Final = {ErrorCode.STORE_UNAVAILABLE, ErrorCode.SANDBOX_UNAVAILABLE}
+"""Errors that pass by themselves, and say nothing of what was asked for."""
 """Exit status of what passes by itself: the database is away. Source: sysexits(3)."""
 _EX_PIPE: Final = 128 + 13
 """As a shell tells of a process that SIGPIPE ended."""
@@ -78,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
         return EX_CONFIG
     except ApplianceError as exc:
         _refuse(_told(exc))
-        return EX_TEMPFAIL if exc.code is ErrorCode.STORE_UNAVAILABLE else 1
+        return EX_TEMPFAIL if exc.code in _PASSING else 1
     except KeyboardInterrupt:
         return 130
     return status

@@ -37,7 +37,8 @@ def register(
         epilog="Exit status: 0, it is signed and every signature is valid; 1, it is "
         "not signed, a signature is not valid, or the file cannot be read; 3, nothing "
         "is wrong, and something could not be checked; 2, the command is wrong; 75, "
-        "the database is away; 78, the settings are wrong.",
+        "the database is away or nothing can be examined now; 78, the settings are "
+        "wrong.",
     )
     verify.add_argument("file", type=Path, help="the PDF")
     verify.set_defaults(run=_verify)

@@ -1,10 +1,16 @@
 """Lines that `rubrica verify` prints about a file."""
 
+import argparse
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from appliance.cli import main
 from appliance.cli.verify import report_lines
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.verification import (
     YES,
     Answer,
@@ -165,6 +171,20 @@ def test_filled_fields_and_compared_pages_are_stated() -> None:
         "    filled in since, as permitted: Cliente: «» → «Ada»",
         "  pages whose objects later revisions changed: 52, compared as pictures: 40",
     ]
+
+
+def test_sandbox_that_is_away_says_nothing_of_the_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 1 would be that of a signature that is not valid."""
+
+    def away(_: argparse.Namespace) -> int:
+        raise ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)
+
+    monkeypatch.setattr("appliance.cli.verify._verify", away)
+
+    assert main(["verify", "acta.pdf"]) == os.EX_TEMPFAIL
+    assert capsys.readouterr().err.startswith("SANDBOX_UNAVAILABLE: ")
 
 
 def test_timestamps_that_prove_nothing_are_stated() -> None:
