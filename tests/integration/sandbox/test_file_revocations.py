@@ -50,7 +50,7 @@ def with_data(pdf: bytes, data: ValidationData) -> bytes:
 def told(
     do: Makers, certificate: bytes, days: float, *, revoked: bool, by_crl: bool
 ) -> ValidationData:
-    """What the PKI told of a certificate some days ago.
+    """Make revocation data that the PKI gave on a certificate some days ago.
 
     Args:
         do: the PKI's.
@@ -121,7 +121,7 @@ def test_good_answer_hides_no_revocation_of_the_signer(
 
 @pytest.mark.parametrize("by_document", [False, True])
 def test_good_answer_hides_no_revocation_of_a_tsa(*, by_document: bool) -> None:
-    """Of a signature's own timestamp, and of a document's."""
+    """The timestamp is a signature's own, or a document's."""
     do = Makers.now()
     if by_document:
         stamped = do.timestamped(do.signed(contract()))
@@ -286,7 +286,7 @@ def answer(
 
 
 def test_namesake_hides_no_answer_of_an_authority() -> None:
-    """Of a responder's name pyHanko takes the first certificate alone."""
+    """A responder's name means the first certificate alone to pyHanko."""
     do = Makers.now()
     leaf = x509.load_der_x509_certificate(do.signer.certificate)
     other = rsa_key("other")

@@ -78,7 +78,7 @@ _PROGRAMS: Final[Mapping[str, tuple[bytes, ...]]] = {
     "/FontFile2": (b"\0\1\0\0", b"true", b"ttcf"),
     "/FontFile3": (b"\1\0", b"OTTO", b"\0\1\0\0"),
 }
-"""What programs of each kind begin with: Type 1, TrueType, CFF and OpenType."""
+"""First bytes of font programs by their key: Type 1, TrueType, and CFF or OpenType."""
 _LONGEST_MARK: Final = 4
 _CID_MOST: Final = 65_535
 

@@ -48,7 +48,7 @@ class Revocation:
 
 
 class Revocations:
-    """What the data of one file revoke.
+    """Revocations that the data of one file tell.
 
     Args:
         ocsps: OCSP answers that the file ever had.
@@ -106,7 +106,7 @@ class Revocations:
         return found
 
     def entitled(self, path: ValidationPath) -> list[Data]:
-        """Return the data that somebody signed who may tell of a chain's certificates.
+        """Return the data whose signers may tell of a certificate of a chain.
 
         Args:
             path: the chain.
@@ -138,7 +138,7 @@ class Revocations:
         return self._naming[serial]
 
     def _may_list(self, data: CRLContainer, number: int, serial: int) -> bool:
-        """Whether a CRL has a serial number, or cannot be read by cryptography.
+        """Return whether a CRL lists a serial number, or cryptography cannot read it.
 
         asn1crypto reads a CRL entry by entry.
         """
