@@ -80,6 +80,8 @@ class _Job:
     """When it gets less of the processor, None once it does."""
     is_left: bool = False
     """The client hung up, so nobody waits for an answer."""
+    is_killed: bool = False
+    """Nothing is to be done but to wait for its end."""
 
 
 def serve(
@@ -222,13 +224,15 @@ class _Server:
             self._dismiss(client)
         for job in [j for j in self._jobs.values() if j.connection.fileno() in ready]:
             job.is_left = True
+            # Told again and again until it is reaped, this would keep a core busy.
+            self._poll.unregister(job.connection)
             self._kill(job)
         now = time.monotonic()
         if self._metrics is not None and now >= self._write_at:
             # No thread does it: a job must not be forked with one.
             self._metrics.write()
             self._write_at = now + EVERY_S
-        for job in self._jobs.values():
+        for job in self._living():
             if job.deadline <= now:
                 self._cut(job, now)
             elif job.makes_way_at is not None and job.makes_way_at <= now:
@@ -251,13 +255,17 @@ class _Server:
         """Seconds until a job is cut or makes way, or figures are due; None: never."""
         times = [
             when
-            for job in self._jobs.values()
+            for job in self._living()
             for when in (job.deadline, job.makes_way_at)
             if when is not None
         ]
         if self._metrics is not None:
             times.append(self._write_at)
         return max(0.0, min(times) - time.monotonic()) if times else None
+
+    def _living(self) -> list[_Job]:
+        """Jobs that may still be cut or make way."""
+        return [job for job in self._jobs.values() if not job.is_killed]
 
     def _drain(self) -> None:
         """Empty the waker."""
@@ -353,6 +361,9 @@ class _Server:
 
     def _kill(self, job: _Job) -> None:
         """End a job and whatever it might have started; it is reaped later."""
+        if job.is_killed:
+            return
+        job.is_killed = True
         try:
             os.killpg(job.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -368,7 +379,8 @@ class _Server:
     def _end(self, job: _Job, status: int) -> None:
         """Answer for a job that died without a word, and forget it."""
         del self._jobs[job.pid]
-        self._poll.unregister(job.connection)
+        if not job.is_left:
+            self._poll.unregister(job.connection)
         silent = not job.answered[0] and not job.is_left
         # Who has the answer hangs up, often before the job is seen to have ended.
         outcome = "answered" if job.answered[0] or not job.is_left else "left"

@@ -31,6 +31,7 @@ from tests.support.services.sandbox_server import ROOT, running_sandbox
 from tests.support.services.watched_sandbox import (
     LateLoad,
     WatchedSandbox,
+    kills,
     late_calls,
     watching_sandbox,
     why_not_traced,
@@ -223,6 +224,24 @@ def test_watchers_see_a_load(tmp_path: Path) -> None:
     assert any('"/etc/hostname"' in call for call in powers)
     assert any(call.startswith("socket(") for call in powers)
     assert late != []
+
+
+def test_killed_job_is_waited_for(tmp_path: Path) -> None:
+    """It is killed once, and its end wakes the template, which asks for it no more.
+
+    Under strace a job takes long to end: of a template that looks again and again there
+    would be thousands of calls. The first job's client leaves, the second one is late.
+    """
+    if untraced := why_not_traced():
+        pytest.skip(f"no process can be traced here: {untraced}")
+    trace = tmp_path / "calls"
+    with watching_sandbox(trace, wall_s=1) as server:
+        server.probe("powers")
+        with suppress(ApplianceError, ConnectionError):
+            server.probe("sleep")
+
+    killed = kills(trace)
+    assert len(killed) == len(set(killed)) == 2
 
 
 def test_warning_opens_no_source_file(tmp_path: Path) -> None:

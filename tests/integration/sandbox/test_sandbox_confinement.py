@@ -69,7 +69,8 @@ def is_over(pid: int) -> bool:
     """Say whether a process has ended, reaped or not."""
     try:
         return status(pid)["State"].startswith("Z")
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
+        # The latter where it ends between the opening and the reading.
         return True
 
 

@@ -21,6 +21,7 @@ from typing import Final
 from tests.support.processes.scratch import short_folder
 from tests.support.services.late_loads import LENGTH_BYTES, RECORD_BYTES
 from tests.support.services.sandbox_server import LIMITS, ROOT, SandboxServer
+from worker.sandbox.limits import SandboxLimits
 
 _ONE_JOB = replace(LIMITS, jobs=1)
 
@@ -29,6 +30,7 @@ _STRACE: Final = ("strace", "-D", "-f", "-qq", "-s", "0", "-e", "signal=none", "
 """`-s 0` leaves strings out; paths are always whole. `-D` makes the server, not the
 tracer, the test's own child; the tracer ends with it."""
 _LINE: Final = re.compile(r"(\d+) +(.*)")
+_KILL: Final = re.compile(r"\d+ +kill\((-?\d+), SIGKILL")
 _FILTER: Final = "seccomp(SECCOMP_SET_MODE_FILTER"
 _ENDED: Final = ("+++ exited", "+++ killed")
 _REFUSED: Final = "= -1 EPERM"
@@ -60,9 +62,12 @@ class WatchedSandbox(SandboxServer):
     Args:
         folder: a folder with a short path.
         trace: file for the calls of the template and its jobs; None: no strace.
+        limits: with one job at a time.
     """
 
-    def __init__(self, folder: Path, trace: Path | None) -> None:
+    def __init__(
+        self, folder: Path, trace: Path | None, limits: SandboxLimits = _ONE_JOB
+    ) -> None:
         self._memory = os.memfd_create("loads")
         os.ftruncate(self._memory, RECORD_BYTES)
         self._loads = mmap.mmap(self._memory, RECORD_BYTES)
@@ -70,7 +75,7 @@ class WatchedSandbox(SandboxServer):
         # Only the server and its tracer keep the writing end, so the pipe's end of
         # file means that both have ended.
         self._ended, self._held = os.pipe()
-        super().__init__(folder, _ONE_JOB)
+        super().__init__(folder, limits)
         os.close(self._held)
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -111,14 +116,17 @@ class WatchedSandbox(SandboxServer):
 
 
 @contextmanager
-def watching_sandbox(trace: Path | None = None) -> Iterator[WatchedSandbox]:
+def watching_sandbox(
+    trace: Path | None = None, wall_s: float = LIMITS.wall_s
+) -> Iterator[WatchedSandbox]:
     """Run a watched sandbox.
 
     Args:
         trace: as of `WatchedSandbox`.
+        wall_s: seconds after which a job is killed.
     """
     with short_folder() as folder:
-        server = WatchedSandbox(folder, trace)
+        server = WatchedSandbox(folder, trace, replace(_ONE_JOB, wall_s=wall_s))
         try:
             yield server
         finally:
@@ -164,3 +172,13 @@ def late_calls(trace: Path) -> list[list[str]]:
         elif pid in running and (_REFUSED in call or _BY_PATH.match(call)):
             running[pid].append(call)
     return jobs
+
+
+def kills(trace: Path) -> list[str]:
+    """Targets of the template's calls of `kill`, in order, those of no effect too.
+
+    Args:
+        trace: what strace wrote.
+    """
+    found = map(_KILL.match, trace.read_text("utf-8", errors="replace").splitlines())
+    return [matched[1] for matched in found if matched is not None]
