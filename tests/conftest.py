@@ -26,7 +26,7 @@ pytest_plugins = (
     "tests.support.plugins.collected_garbage",
     "tests.support.plugins.tiers",
     "tests.support.plugins.durations",
-    "tests.support.plugins.grouping",
+    "tests.support.plugins.forked_processes",
     "tests.support.plugins.passed_tests",
     "tests.support.plugins.rendered_pages",
     "tests.support.plugins.documented",

@@ -2,8 +2,8 @@
 
 `--durations-to FILE` gets one JSON object a line, the slowest test first: its id, the
 seconds of its set-up, call and tear-down together, and the seconds of a processor that
-its process used for them, with those of children that ended meanwhile. With xdist the
-controller writes, which hears of every worker's tests.
+its process used for them, with those of children that ended meanwhile. Where
+several processes run the tests, the one that gathered them writes: it hears of all.
 """
 
 import json
@@ -99,7 +99,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start to listen, where it is asked for and not in an xdist worker."""
+    """Start to listen, where it is asked for and not in one of its processes."""
     path = config.getoption("--durations-to")
     if path is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(path), "rubrica-durations")

@@ -1,20 +1,17 @@
-"""A pytest plugin that hands out tests by files, the slowest first.
+"""How tests are handed out to the processes of a run: by files, the slowest first.
 
 Tests of one file share that file's fixtures. Some fixtures live as long as a process
 and are dear: an appliance, a browser. The folders whose tests share those are a
 *family*; a few processes begin with a family and stay with it until its files are
 over, so that few appliances are made. Browsers keep a core busy, the others wait for
 half of their time: two processes of the former run beside two of the latter.
-xdist's own groups (`--dist loadgroup`) are of no use here: xdist 3.8 writes them into
-an attribute that pytest 9.2 does not read, and hands out each test by itself.
 """
 
 import tomllib
 from pathlib import Path, PurePath
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 SLOWEST: Final = Path(__file__).resolve().parents[2] / "slowest.toml"
 """Seconds by file, of those that take long (`tests.tools.slowest` writes it)."""
@@ -83,36 +80,39 @@ def slowest_first(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: -seconds.get(file_of(item.nodeid), 0))
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> None:
-    """Begin with the slowest files, where processes share the tests."""
-    if hasattr(config, "workerinput"):
-        slowest_first(items)
+class Files:
+    """The files of a run, and which process has which of them.
 
+    Args:
+        tests: their ids, in the order in which their files are to begin.
+    """
 
-class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
-    """Hands out whole files, in the order of the collection: see `slowest_first`."""
-
-    def __init__(self, config: pytest.Config, log: Any) -> None:
-        super().__init__(config, log)
-        self._families: dict[Any, str] = {}
+    def __init__(self, tests: list[str]) -> None:
+        self._waiting: dict[str, list[int]] = {}
+        self._families: dict[int, str] = {}
         """Which family a process began with."""
+        for number, test in enumerate(tests):
+            self._waiting.setdefault(file_of(test), []).append(number)
+        self._file = [file_of(test) for test in tests]
 
-    def _split_scope(self, nodeid: str) -> str:
-        return file_of(nodeid)
+    def next_for(self, process: int) -> list[int]:
+        """The tests of a file, for a process that has none left; empty at the end.
 
-    def _assign_work_unit(self, node: Any) -> None:
-        file = self._next_for(node)
-        self.workqueue.move_to_end(file, last=False)
-        super()._assign_work_unit(node)
+        The slowest file of its own family, else of what no other processes hold.
 
-    def _next_for(self, node: Any) -> str:
-        """The slowest of its own family, else of what no other processes hold."""
-        files: list[str] = list(self.workqueue)
-        waiting = [(file, family_of(file)) for file in files]
-        mine = self._families.get(node)
+        Args:
+            process: its number.
+
+        Returns:
+            Where the tests stand in the list of all.
+        """
+        if not self._waiting:
+            return []
+        return self._waiting.pop(self._choose(process))
+
+    def _choose(self, process: int) -> str:
+        waiting = [(file, family_of(file)) for file in self._waiting]
+        mine = self._families.get(process)
         for file, family in waiting:
             if mine is not None and family == mine:
                 return file
@@ -120,13 +120,15 @@ class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]  # it has no ty
             if family is None:
                 return file
             if list(self._families.values()).count(family) < _PROCESSES:
-                self._families[node] = family
+                self._families[process] = family
                 return file
         return waiting[0][0]
 
+    def give_back(self, tests: list[int]) -> None:
+        """Have tests of one file be given before all others.
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling:
-    """Schedule by our groups, whatever `--dist` says."""
-    config.option.loadscopereorder = False
-    return FileScheduling(config, log)
+        Args:
+            tests: what is left of a process that died; may be empty.
+        """
+        if tests:
+            self._waiting = {self._file[tests[0]]: tests} | self._waiting

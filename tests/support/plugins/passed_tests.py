@@ -1,8 +1,8 @@
 """A pytest plugin that writes down which tests passed, for the contract check.
 
 `--passed FILE` gets one JSON string a line: the ids of the tests whose set-up,
-call and tear-down all passed. With xdist the controller writes, which hears of
-every worker's tests.
+call and tear-down all passed. Where several processes
+run the tests, the one that gathered them writes: it hears of all.
 """
 
 import json
@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start to gather, where it is asked for and not in an xdist worker."""
+    """Start to gather, where it is asked for and not in one of its processes."""
     path = config.getoption("--passed")
     if path is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(PassedTests(path), "rubrica-passed")

@@ -4,13 +4,13 @@ Importing takes a second, most of what a short command costs. What is forked has
 arguments, environment, folder, umask and standard streams of its own, and ends with
 the output and status of a program of its own.
 
-    python -m tests.support.processes.fork_server SOCKET   (a descriptor)
+    python -m tests.support.processes.fork_server SOCKET…   (descriptors)
 
-For each start the socket brings one byte and four descriptors: a socket of that
+For each start a socket brings one byte and four descriptors: a socket of that
 start, and its standard streams. The start's socket brings the request, JSON up to
 its end; back go the process id with a pidfd, and at the end the exit status.
-The end of the first socket ends everything, however it came about: it is the end
-of the tests that held the other end.
+The end of such a socket ends all that was started by it, however it came about: it is
+the end of the tests that held the other end. The end of all ends this process.
 """
 
 import array
@@ -26,8 +26,9 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, NoReturn
@@ -66,13 +67,13 @@ STATUS: Final = "i"
 """The exit status as it goes back: one C int, negative for a signal."""
 
 
-def program(control: int) -> list[str]:
+def program(*controls: int) -> list[str]:
     """The arguments of this process.
 
     Args:
-        control: the descriptor of its socket, which it inherits.
+        *controls: the descriptors of its sockets, which it inherits; one or more.
     """
-    return [sys.executable, "-m", __spec__.name, str(control), _ROOM]
+    return [sys.executable, "-m", __spec__.name, *map(str, controls), _ROOM]
 
 
 def modules() -> Iterator[str]:
@@ -85,11 +86,26 @@ def modules() -> Iterator[str]:
     yield from LIBRARIES
 
 
-def serve(control: int) -> None:
-    """Fork what is asked for until the socket ends; returns in what was forked.
+@dataclass(frozen=True, slots=True)
+class _Forked:
+    """What runs.
 
     Args:
-        control: descriptor of the socket.
+        pid: of it.
+        control: the descriptor of the socket that asked for it.
+        told: the descriptor of the socket that wants to know its end.
+    """
+
+    pid: int
+    control: int
+    told: int
+
+
+def serve(controls: list[int]) -> None:
+    """Fork what is asked for until all sockets end; returns in what was forked.
+
+    Args:
+        controls: descriptors of the sockets.
     """
     # Ctrl-C is for what was forked, which stops as an operator has it stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -98,31 +114,50 @@ def serve(control: int) -> None:
     _prepare()
     gc.collect()
     gc.freeze()
-    asked = socket.socket(fileno=control)
-    running: dict[int, tuple[int, int]] = {}
+    asked = {control: socket.socket(fileno=control) for control in controls}
+    running: dict[int, _Forked] = {}
     poll = select.poll()
-    poll.register(control, select.POLLIN)
-    while True:
+    for control in controls:
+        poll.register(control, select.POLLIN)
+    while asked:
         for ready, _ in poll.poll():
-            if ready != control:
+            if ready not in asked:
                 poll.unregister(ready)
-                _tell_end(ready, *running.pop(ready))
+                _tell_end(ready, running.pop(ready))
                 continue
-            byte, descriptors, _, _ = socket.recv_fds(asked, 1, _DESCRIPTORS)
+            byte, descriptors, _, _ = socket.recv_fds(asked[ready], 1, _DESCRIPTORS)
             if not byte:
-                # Whatever it forked is killed by this, and nothing is to be saved.
-                os._exit(0)
-            parent = os.getpid()
-            if (pid := os.fork()) == 0:
-                asked.detach()
-                die_with_parent(parent)
-                _become(*descriptors)
+                poll.unregister(ready)
+                asked.pop(ready).close()
+                _kill(pidfd for pidfd, one in running.items() if one.control == ready)
+                continue
+            if (pid := _fork(asked.values(), descriptors)) == 0:
                 return
-            for stream in descriptors[1:]:
-                os.close(stream)
             pidfd = os.pidfd_open(pid)
-            running[pidfd] = (pid, descriptors[0])
+            running[pidfd] = _Forked(pid, ready, descriptors[0])
             poll.register(pidfd, select.POLLIN)
+    # Whatever it forked is killed by this, and nothing is to be saved.
+    os._exit(0)
+
+
+def _fork(asked: Iterable[socket.socket], descriptors: list[int]) -> int:
+    """The process id of what was asked for; 0 in itself."""
+    parent = os.getpid()
+    if (pid := os.fork()) == 0:
+        for one in asked:
+            one.detach()
+        die_with_parent(parent)
+        _become(*descriptors)
+    else:
+        for stream in descriptors[1:]:
+            os.close(stream)
+    return pid
+
+
+def _kill(pidfds: Iterable[int]) -> None:
+    for pidfd in pidfds:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
 
 def _prepare() -> None:
@@ -148,11 +183,11 @@ def _is_warm(tools: object) -> None:
     """In the place of what `_prepare` has done for all sandboxes."""
 
 
-def _tell_end(pidfd: int, pid: int, descriptor: int) -> None:
-    _, status = os.waitpid(pid, 0)
+def _tell_end(pidfd: int, ended: _Forked) -> None:
+    _, status = os.waitpid(ended.pid, 0)
     os.close(pidfd)
     code = os.waitstatus_to_exitcode(status)
-    with socket.socket(fileno=descriptor) as told:
+    with socket.socket(fileno=ended.told) as told:
         try:
             told.send(array.array(STATUS, [code]).tobytes(), socket.MSG_NOSIGNAL)
         except OSError:
@@ -229,7 +264,7 @@ def _status_of(end: SystemExit) -> int:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]))
+    serve(list(map(int, sys.argv[1:-1])))
     from appliance.cli import main
 
     end_after(main)

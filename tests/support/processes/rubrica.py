@@ -31,19 +31,20 @@ _END_S: Final = 60.0
 
 
 class Loaded:
-    """The loaded process of this one."""
+    """The loaded process of this one.
 
-    def __init__(self) -> None:
+    Args:
+        control: a connection to one that was loaded for several; by default it is
+            loaded here.
+    """
+
+    def __init__(self, control: socket.socket | None = None) -> None:
         self._lock = threading.Lock()
-        self._control, theirs = socket.socketpair()
         self._at_load = _acts_at_load(os.environ)
-        with theirs:
-            self.process = subprocess.Popen(
-                program(theirs.fileno()),
-                cwd=_ROOT,
-                stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-            )
+        self._loading: subprocess.Popen[bytes] | None = None
+        if control is None:
+            self._loading, (control,) = _load(1)
+        self._control = control
 
     def may_fork(self, environment: Mapping[str, str]) -> bool:
         """Whether what it forks would have been the same if it were executed."""
@@ -61,9 +62,22 @@ class Loaded:
             return Started(self._control, arguments, environment, folder, *streams)
 
     def end(self) -> None:
-        """End it and all that it forked."""
+        """End all that it forked here, and itself if it was loaded here."""
         self._control.close()
-        self.process.wait(_END_S)
+        if self._loading is not None:
+            self._loading.wait(_END_S)
+
+
+def _load(users: int) -> tuple[subprocess.Popen[bytes], list[socket.socket]]:
+    """Load it, with a connection for each of its users."""
+    pairs = [socket.socketpair() for _ in range(users)]
+    numbers = [theirs.fileno() for _, theirs in pairs]
+    process = subprocess.Popen(
+        program(*numbers), cwd=_ROOT, stdin=subprocess.DEVNULL, pass_fds=numbers
+    )
+    for _, theirs in pairs:
+        theirs.close()
+    return process, [ours for ours, _ in pairs]
 
 
 def _acts_at_load(environment: Mapping[str, str]) -> dict[str, str]:
@@ -106,7 +120,53 @@ def begin_run() -> Callable[[], None]:
         What ends the run, and all that was forked.
     """
     _here.wanted = True
-    return _here.end
+    return end_run
+
+
+def end_run() -> None:
+    """End what was forked for this process."""
+    _here.end()
+
+
+class Shared:
+    """A loaded process for several processes that this one is going to fork.
+
+    Args:
+        users: how many.
+    """
+
+    def __init__(self, users: int) -> None:
+        self._process, self._controls = _load(users)
+
+    def take(self, number: int) -> None:
+        """Have this process, forked as user `number`, use it.
+
+        Whoever is forked for it again, since the first has died, loads one.
+        """
+        for other, control in enumerate(self._controls):
+            if other != number:
+                control.close()
+        if self._controls[number].fileno() >= 0:
+            _here.loaded = Loaded(self._controls[number])
+
+    def has_forked(self, number: int) -> None:
+        """Leave the connection to the user: by its end the user's end is known."""
+        self._controls[number].close()
+
+    def end(self) -> None:
+        """End it, after its users."""
+        for control in self._controls:
+            control.close()
+        self._process.wait(_END_S)
+
+
+def shared(users: int) -> Shared | None:
+    """Load it once for processes that are going to be forked; None outside of a run.
+
+    Args:
+        users: how many.
+    """
+    return Shared(users) if _here.wanted else None
 
 
 def command_line(*arguments: str) -> list[str]:
