@@ -97,7 +97,7 @@ ensure_python() {
 # this checkout. What was done before is not done again: a stamp for each lock
 # file holds its hash.
 ensure_venv() {
-  local venv=$root/.venv lock stamp sum
+  local venv=$root/.venv lock stamp sum stale=()
   local pip=("$venv/bin/python" -m pip --quiet --disable-pip-version-check --no-input)
   # An environment has absolute paths inside: a copied or moved one is no use.
   if [[ $(cat "$venv/.made-for" 2>/dev/null) != "$root" ]] ||
@@ -109,11 +109,17 @@ ensure_venv() {
   for lock in "$@"; do
     stamp=$venv/.installed-$lock
     sum=$(sha256sum <"$root/$lock")
-    [[ $(cat "$stamp" 2>/dev/null) == "$sum" ]] && continue
-    say "installing $lock"
-    "${pip[@]}" install --require-hashes -r "$root/$lock"
-    printf '%s\n' "$sum" >"$stamp"
+    [[ $(cat "$stamp" 2>/dev/null) == "$sum" ]] || stale+=("$lock")
   done
+  if ((${#stale[@]})); then
+    say "installing ${stale[*]}"
+    # pip would compile on one core. What is only for other Pythons cannot be compiled.
+    "${pip[@]}" install --no-compile --require-hashes "${stale[@]/#/-r$root/}"
+    "$venv/bin/python" -m compileall -q -j 0 "$venv/lib" >/dev/null || true
+    for lock in "${stale[@]}"; do
+      sha256sum <"$root/$lock" >"$venv/.installed-$lock"
+    done
+  fi
   stamp=$venv/.installed-checkout
   sum=$(sha256sum <"$root/pyproject.toml")
   if [[ $(cat "$stamp" 2>/dev/null) != "$sum" ]]; then

@@ -64,6 +64,9 @@ Left out: the other half of environment, mail and TSA. Only the list of TSAs in
 `profile.html` and `parts/health_outside.html` depends on the TSA, and neither asks
 for the environment or for mail. A trial in PROD is refused by the settings.
 """
+_EVERY_RUN: Final = ("trial-tsa", "prod-mail")
+"""Differ in all three; the others are behind `./check --full`. What a branch reads is
+checked in every run, rendered or not."""
 _BAD: Final = "\u200bno"
 """Refused by every field: invisible character, and a word of no list."""
 _RIGHT_IF_EMPTY: Final = frozenset(
@@ -223,7 +226,12 @@ class FormPages:
         self.witness = totp
 
 
-@pytest.fixture(params=list(CONFIGURATIONS))
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[] if name in _EVERY_RUN else pytest.mark.full)
+        for name in CONFIGURATIONS
+    ]
+)
 async def pages(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> AsyncIterator[FormPages]:
