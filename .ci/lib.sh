@@ -93,6 +93,30 @@ ensure_python() {
   find_python >/dev/null || die "no Python 3.11 or newer with venv was found"
 }
 
+# install_locks VENV LOCK… installs what the lock files name. One pip keeps one core busy
+# for most of a minute, so two share the work; that nothing is missing is looked at after.
+install_locks() {
+  local venv=$1 part pips=() status=0
+  local pip=("$venv/bin/python" -m pip --quiet --disable-pip-version-check --no-input)
+  shift
+  # An entry is a line with a name and the lines of hashes that follow it.
+  cat -- "$@" | awk -v part="$venv/.part-" '
+    /^[a-z0-9]/ { fresh = !seen[$1]++; if (fresh) n = 1 - n }
+    !/^#/ && fresh { print > (part n) }'
+  for part in "$venv"/.part-?; do
+    # What is only for other Pythons cannot be compiled, and pip compiles on one core.
+    "${pip[@]}" install --no-compile --no-deps --require-hashes -r "$part" &
+    pips+=("$!")
+  done
+  for part in "${pips[@]}"; do
+    wait "$part" || status=$?
+  done
+  rm -f "$venv"/.part-?
+  ((status == 0)) || return "$status"
+  "${pip[@]}" check
+  "$venv/bin/python" -m compileall -q -j 0 "$venv/lib" >/dev/null || true
+}
+
 # ensure_venv LOCK… makes $root/.venv hold what the lock files name, by hash, and
 # this checkout. What was done before is not done again: a stamp for each lock
 # file holds its hash.
@@ -113,9 +137,7 @@ ensure_venv() {
   done
   if ((${#stale[@]})); then
     say "installing ${stale[*]}"
-    # pip would compile on one core. What is only for other Pythons cannot be compiled.
-    "${pip[@]}" install --no-compile --require-hashes "${stale[@]/#/-r$root/}"
-    "$venv/bin/python" -m compileall -q -j 0 "$venv/lib" >/dev/null || true
+    install_locks "$venv" "${stale[@]/#/$root/}"
     for lock in "${stale[@]}"; do
       sha256sum <"$root/$lock" >"$venv/.installed-$lock"
     done

@@ -78,15 +78,16 @@ async def sign_often(
     )
 
 
-async def test_five_thousand_signatures_by_eight_threads(
-    hsm_with_key: HsmInstallation,
+@pytest.mark.parametrize("count", [1_000, pytest.param(5_000, marks=pytest.mark.full)])
+async def test_signatures_by_eight_threads(
+    hsm_with_key: HsmInstallation, count: int
 ) -> None:
     """SoftHSM itself with its mutexes on: each is right, by either kind of key."""
     before = faults()
     async with hsm_with_key.session(sessions=SESSIONS) as session:
         public = await session.public_key(KEY)
         wrapped = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
-        made = await sign_often(session, [KEY, wrapped], 5000)
+        made = await sign_often(session, [KEY, wrapped], count)
         assert session.reason == ""
 
     # PKCS#1 v1.5 has one value for a key and a digest.

@@ -35,6 +35,7 @@ _ALSO_BY: Final = (
     "requirements.lock",
     "tests/support/appliance/appliance.py",
     "tests/support/hsm/hsm_installation.py",
+    "tests/support/hsm/pkcs11_shim.c",
     "tests/support/processes/setup_cache.py",
 )
 _KEPT_S: Final = 24 * 3600
@@ -106,7 +107,7 @@ def _copy_parts(source: Path, folder: Path) -> None:
         (folder / done.name).touch()
 
 
-def prepared(name: str, make: Callable[[Path], None]) -> Path | None:
+def prepared(name: str, make: Callable[[Path], object]) -> Path | None:
     """A folder to copy from, which nobody changes; None outside of a run of pytest.
 
     Args:
@@ -132,9 +133,9 @@ def copy_installation(
     """Copy what was installed in one folder to another, which may have files.
 
     Args:
-        source: with `hsm/softhsm2.conf`, which names its folder.
+        source: its `hsm/softhsm2.conf`, where there is one, names its folder.
         folder: existing.
-        names: of the files and folders in it that are copied; `hsm` among them.
+        names: of the files and folders in it that are copied.
         place: where the folder is to go; by default it stays.
     """
     for name in names:
@@ -145,5 +146,7 @@ def copy_installation(
         else:
             shutil.copy2(source / name, folder / name)
     conf = folder / "hsm" / "softhsm2.conf"
+    if not conf.exists():
+        return
     text = conf.read_text("utf-8").replace(str(source), str(place or folder))
     conf.write_text(text, "utf-8")

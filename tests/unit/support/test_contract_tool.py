@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -142,6 +143,7 @@ def test_more_than_thirty_about_are_refused() -> None:
     assert len(contract.check_about([Entry("A", about="why")] * 31)) == 1
 
 
+_PLUGINS: Final = ("passed_tests", "forked_processes")
 PROBE = """
 import pytest
 
@@ -171,16 +173,16 @@ def test_unexpected(): ...
 """
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("processes", ["0", "2"])
 def test_results_hold_only_what_passed_throughout(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: str
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, processes: str
 ) -> None:
     """Failed, skipped, unexpectedly passed and badly torn down tests are left out."""
     monkeypatch.setenv("PYTHONPATH", str(contract.ROOT))
+    plugins = [f"tests.support.plugins.{name}" for name in _PLUGINS]
+    pytester.makeconftest(f"pytest_plugins = {plugins}")
     pytester.makepyfile(test_probe=PROBE)
 
-    pytester.runpytest_subprocess(
-        "-p", "tests.support.plugins.passed_tests", "--passed=out", "-n", workers
-    )
+    pytester.runpytest_subprocess("--passed=out", "--processes", processes)
 
     assert (pytester.path / "out").read_text("utf-8") == '"test_probe.py::test_good"\n'

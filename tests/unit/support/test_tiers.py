@@ -3,7 +3,7 @@
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -14,6 +14,7 @@ from tests.support.plugins.tiers import is_for_the_full_run
 from tests.tools import contract, slowest
 
 NAMED = "tests/functional/identity/test_auth.py::test_login_needs_password_and_otp"
+_PLUGINS: Final = ("durations", "forked_processes")
 PROBE = """
 import time
 import pytest
@@ -120,17 +121,17 @@ def test_slowest_files_are_kept(
     assert kept == {"tests/e2e/console/test_console_flow.py": 17}
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("processes", ["0", "2"])
 def test_durations_are_written(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: str
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, processes: str
 ) -> None:
     """Of every test, set-up included, failed or not; the slowest first."""
     monkeypatch.setenv("PYTHONPATH", str(contract.ROOT))
+    plugins = [f"tests.support.plugins.{name}" for name in _PLUGINS]
+    pytester.makeconftest(f"pytest_plugins = {plugins}")
     pytester.makepyfile(test_probe=PROBE)
 
-    pytester.runpytest_subprocess(
-        "-p", "tests.support.plugins.durations", "--durations-to=out", "-n", workers
-    )
+    pytester.runpytest_subprocess("--durations-to=out", "--processes", processes)
 
     told = read_durations(pytester.path / "out")
     assert next(iter(told)) == "test_probe.py::test_slow"
