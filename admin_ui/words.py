@@ -252,8 +252,9 @@ FIELDS: Final = {
     "scopes": N_("Choose at least one permission."),
     "password": N_("Write a password of 12 characters or more."),
     "name": N_(
-        "Write a name with letters, in one line and without invisible characters, of up"
-        " to 64 characters (one with an accent counts as two)."
+        "Write a name with letters, in one line, without emoji or invisible characters,"
+        " of up to 64 characters (one with an accent counts as two). Do not mix Latin"
+        " letters with Arabic or Hebrew ones."
     ),
     "event_prefix": N_(
         "Write a prefix that begins with a to z and goes on with a to z, digits and"

@@ -1,4 +1,4 @@
-"""People of the installation and their tax number.
+"""People of the installation, their names and tax numbers.
 
 Source: facts "Argentina" (CUIL).
 """
@@ -7,6 +7,7 @@ import hashlib
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from appliance.domain.canonical_json import canonical_json
 from appliance.domain.errors import (
@@ -19,11 +20,18 @@ from appliance.domain.keys import (
     KeyMode,
     WrapMethod,
 )
+from appliance.domain.text.certificate_names import is_comparable
+from appliance.domain.text.unicode_nfc import is_line, nfc
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
 
 _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 _PERSON_TYPES = frozenset({"20", "23", "24", "27"})
 _CUIL = re.compile(r"(\d{2})-?(\d{8})-?(\d)", re.ASCII)
+COMPARABLE: Final = (
+    "letters and signs that certificates know, all from left to right"
+    " or all from right to left"
+)
+"""Of a name's field, for answers."""
 _SERIAL_NUMBER = re.compile(r"CUIL ?([0-9]{11})", re.ASCII)
 
 
@@ -87,6 +95,30 @@ def cuil_of(serial_number: str) -> str | None:
 def format_cuil(cuil: str) -> str:
     """Eleven digits as people write them, `XX-XXXXXXXX-X`."""
     return f"{cuil[:2]}-{cuil[2:10]}-{cuil[10:]}"
+
+
+def certificate_name(typed: str, field: str, most: int, before: str = "") -> str:
+    """A name as a certificate is to have it: in NFC, with single spaces.
+
+    Args:
+        typed: by whoever names somebody.
+        field: its wire name, for the refusal.
+        most: bytes that it may have in UTF-8, without `before`.
+        before: text that the certificate has before it.
+
+    Raises:
+        FieldInvalidError: it is empty, too long, of more than one line, not printable,
+            without a letter, or of what verifiers cannot compare.
+    """
+    line = (nfc(typed, most) or "").strip()
+    name = " ".join(line.split())
+    sound = is_line(line) and name.isprintable() and any(map(str.isalpha, name))
+    if not sound or len(name.encode()) > most:
+        phrase = f"1 to {most} printable bytes, of which a letter"
+        raise FieldInvalidError(field, phrase)
+    if not is_comparable(before + name):
+        raise FieldInvalidError(field, COMPARABLE)
+    return before + name
 
 
 @dataclass(frozen=True, slots=True)

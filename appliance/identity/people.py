@@ -17,10 +17,9 @@ from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import NewPerson, Person, parse_cuil
+from appliance.domain.identity import NewPerson, Person, certificate_name, parse_cuil
 from appliance.domain.ids import PersonId, TaskId, new_id
 from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.text.unicode_nfc import is_line, nfc
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.identity import totp
 from appliance.identity.login import account_indexes, email_index, refuse_known_email
@@ -216,22 +215,6 @@ def check_differ(login: bytes, signing: bytes) -> None:
         raise FieldInvalidError("signing_password", "not the login password")
 
 
-def _checked_name(name: str) -> str:
-    """A name as the certificate will have it: in NFC, single spaces.
-
-    Raises:
-        FieldInvalidError: `name`.
-    """
-    typed = (nfc(name, _NAME_BYTES) or "").strip()
-    name = " ".join(typed.split())
-    sound = is_line(typed) and name.isprintable() and any(map(str.isalpha, name))
-    if not sound or len(name.encode()) > _NAME_BYTES:
-        raise FieldInvalidError(
-            "name", f"1 to {_NAME_BYTES} printable bytes, of which a letter"
-        )
-    return name
-
-
 def checked_person(
     cuil: str,
     name: str,
@@ -251,7 +234,7 @@ def checked_person(
     Raises:
         FieldInvalidError: a field has no allowed value.
     """
-    name = _checked_name(name)
+    name = certificate_name(name, "name", _NAME_BYTES)
     email = email.strip().lower()
     if not _EMAIL.fullmatch(email):
         raise FieldInvalidError("email", "name@domain")

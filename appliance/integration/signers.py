@@ -5,7 +5,6 @@ Source: decisions "who may be certified"; docs/integration.md "Signers".
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
 
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
@@ -19,9 +18,6 @@ from appliance.people.person_store import PersonStore
 from appliance.people.signer_for_tests_store import seen_by
 from appliance.people.vouch_store import Vouch, VouchStore
 from appliance.signing.signer_readiness import refusal_of
-
-_NAME: Final = "1 to 64 printable bytes, of which a letter"
-"""Of a name that a certificate can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +206,7 @@ class BackendSigners:
                 if fault.field != "name":
                     raise
                 # By the name that it was sent under.
-                raise FieldInvalidError("nombre", _NAME) from fault
+                raise FieldInvalidError("nombre", fault.allowed) from fault
         if not order.wants_link:
             return None
         if person.state is not PersonState.INVITED:

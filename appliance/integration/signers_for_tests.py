@@ -17,8 +17,8 @@ from typing import Final, Protocol
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import Person, cuils_of
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Person, certificate_name, cuils_of
 from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId, TaskId
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.ports import Sealer
@@ -323,15 +323,9 @@ def _marked(name: str) -> str:
     """A name that says that nothing signed in it has any effect.
 
     Raises:
-        FieldInvalidError: it is too long for that.
+        FieldInvalidError: it is none, or is too long for that.
     """
-    name = name.strip()
-    sound = name.isprintable() and any(map(str.isalpha, name))
-    if not sound or len(name.encode()) > _NAME_BYTES:
-        raise FieldInvalidError(
-            "nombre", f"1 to {_NAME_BYTES} printable bytes, of which a letter"
-        )
-    return f"{MARK} · {name}"
+    return certificate_name(name, "nombre", _NAME_BYTES, before=f"{MARK} · ")
 
 
 def _made_up_cuil() -> str:

@@ -8,6 +8,7 @@ import re
 from typing import Final
 
 from appliance.domain.errors import ErrorCode
+from appliance.domain.identity import COMPARABLE
 from appliance.web import i18n
 
 _NUMBER: Final = re.compile(r"[0-9]+", re.ASCII)
@@ -47,6 +48,7 @@ PHRASES: Final = frozenset(
         "each person once",
         "https://host/path or http://host/path, up to # characters",
         "https://host/path, up to # characters",
+        COMPARABLE,
         "name@domain",
         "not the login password",
         "once",

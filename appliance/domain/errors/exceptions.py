@@ -89,6 +89,7 @@ class FieldInvalidError(ApplianceError):
         told = {"field": field, **(params or {})}
         super().__init__(code, params=told, extras=extras, sentence=sentence)
         self.field = field
+        self.allowed = allowed
 
 
 class FieldMissingError(FieldInvalidError):

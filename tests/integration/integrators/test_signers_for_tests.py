@@ -123,7 +123,7 @@ async def test_what_is_asked_for_is_as_asked(api_services: ApiServices) -> None:
     assert made.person.locale == "en"
     again = await code_of(lambda: api_services.signers_for_tests.create(acme, asked))
     assert again is ErrorCode.ALREADY_EXISTS
-    for name in ("x" * 43, "7", "a\u202eb"):
+    for name in ("x" * 43, "7", "a\u202eb", "Ana 🙂", "משה"):
         with pytest.raises(FieldInvalidError, match="nombre"):
             await api_services.signers_for_tests.create(acme, SignerForTestsOrder(name))
 
