@@ -51,6 +51,8 @@ Probe = Callable[[bytes], Mapping[str, Any]]
 
 EXIT_PROTOCOL = 3
 """The request did not follow the protocol; there is nothing to answer."""
+EXIT_TOO_MUCH = 4
+"""There was no memory left to answer with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,8 @@ def run(connection: socket.socket, answered: mmap.mmap, tools: Tools) -> NoRetur
     code = 1
     try:
         code = _live(connection, answered, tools)
+    except MemoryError:
+        code = EXIT_TOO_MUCH
     finally:
         # No clean-up of the template's: its objects are not this process's.
         os._exit(code)

@@ -30,7 +30,7 @@ from appliance.domain.sandbox import JobCaller, JobKind, caller_of
 from worker.pades.appearance.fonts import load_fonts
 from worker.sandbox import confinement, prewarm
 from worker.sandbox import job as child
-from worker.sandbox.job import EXIT_PROTOCOL, Probe, Tools
+from worker.sandbox.job import EXIT_PROTOCOL, EXIT_TOO_MUCH, Probe, Tools
 from worker.sandbox.job_protocol import answer_bytes
 from worker.sandbox.job_queue import Places
 from worker.sandbox.limits import SandboxLimits
@@ -39,7 +39,8 @@ __all__ = ["SandboxLimits", "serve"]
 
 _log = logging.getLogger(__name__)
 _ROOM_BYTES: Final = 67_108_864
-_TOO_MUCH: Final = {signal.SIGKILL, signal.SIGXCPU}
+_TOO_MUCH: Final = {-signal.SIGKILL, -signal.SIGXCPU, EXIT_TOO_MUCH}
+"""By the exit code; that of a signal is negative."""
 _WAITING: Final = 256
 """Clients that wait for a place; more stay in the listener's queue."""
 _SHORT_S: Final = 0.5
@@ -386,7 +387,7 @@ class _Server:
         outcome = "answered" if job.answered[0] or not job.is_left else "left"
         code = os.waitstatus_to_exitcode(status)
         if silent and code != EXIT_PROTOCOL:
-            too_much = code < 0 and signal.Signals(-code) in _TOO_MUCH
+            too_much = code in _TOO_MUCH
             refusal = DocumentRefusedError(
                 ErrorCode.PDF_TOO_COMPLEX if too_much else ErrorCode.PDF_MALFORMED,
                 f"the job ended with {code}",

@@ -142,7 +142,7 @@ def test_job_knows_no_secret_holder(sandbox: SandboxServer) -> None:
     assert "pyhanko" in modules
 
 
-@pytest.mark.parametrize("hog", ["memory", "cpu", "sleep"])
+@pytest.mark.parametrize("hog", ["memory", "memory_kept", "cpu", "sleep"])
 def test_hog_is_cut(sandbox: SandboxServer, hog: str) -> None:
     """Memory, CPU time and wall time end in the same refusal, in time."""
     started = time.monotonic()

@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from appliance.core.metrics_file import MetricsFile
@@ -61,6 +62,21 @@ def probe_memory(_pdf: bytes) -> dict[str, object]:
     taken = []
     while True:
         taken.append(bytearray(16_777_216))
+
+
+def probe_memory_kept(_pdf: bytes) -> dict[str, object]:
+    """Take memory until there is none, and give none back."""
+    # Not in a list: where that has no room to grow, others still have some.
+    kept: object = None
+    for size in (16_777_216, 65_536, 512, 1):
+        with suppress(MemoryError):
+            while True:
+                kept = (kept, bytearray(size))
+    _KEPT["memory"] = kept
+    return {}
+
+
+_KEPT: dict[str, object] = {"memory": None}
 
 
 def probe_cpu(_pdf: bytes) -> dict[str, object]:
