@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from appliance.cli.terminal import read_file, say
 from appliance.domain.clock import SystemClock
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.verification import (
     Answer,
@@ -51,6 +52,7 @@ VERDICTS: Final = {
     Answer.UNCHECKED: "INDETERMINATE",
 }
 """The first word on a file, in the sense of ETSI EN 319 102-1, 5.1.3."""
+_TOO_MUCH: Final = "nothing was checked: it takes more memory or time than a job has"
 _QUESTIONS: Final = {
     "integrity": "the signed bytes are intact",
     "identity": "the certificate is the signer's, for signing documents",
@@ -82,9 +84,15 @@ def _verify(args: argparse.Namespace) -> int:
 
     async def work(settings: Settings) -> int:
         async with open_core(settings, SystemClock(), "operator") as core:
-            report = await SignerRevocations(core.store).apply(
-                await report_on(core, pdf)
-            )
+            try:
+                found = await report_on(core, pdf)
+            except DocumentRefusedError as refusal:
+                if refusal.code is not ErrorCode.PDF_TOO_COMPLEX:
+                    raise
+                say(f"{_shown(str(args.file))}: {VERDICTS[Answer.UNCHECKED]}")
+                say(f"  {_TOO_MUCH}")
+                return _EXIT[Answer.UNCHECKED]
+            report = await SignerRevocations(core.store).apply(found)
         for line in report_lines(args.file, report):
             say(line)
         return _EXIT[report.verdict]

@@ -7,13 +7,16 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NoReturn
 
 import httpx
 import pytest
 from PIL import Image, ImageChops
 
 from appliance.bootstrap import ServiceRegistry
+from appliance.cli import main
 from appliance.domain.audit import AuditRow, first_break
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
 from tests.support.appliance.appliance import Appliance, TestPerson, intake_order
@@ -195,6 +198,30 @@ def test_rubrica_verify_agrees(
 
     assert appliance.rubrica("verify", str(good)).returncode == 0
     assert appliance.rubrica("verify", str(bad)).returncode != 0
+
+
+def test_rubrica_verify_of_what_takes_too_much_is_no_no(
+    appliance: Appliance,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What no job has the memory for could not be checked, which has its own status."""
+
+    async def refused(*_: object) -> NoReturn:
+        raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "MemoryError")
+
+    monkeypatch.setattr("appliance.cli.verify.report_on", refused)
+    large = tmp_path / "large.pdf"
+    large.write_bytes(pdfs.one_page())
+
+    status = main(["--settings", str(appliance.settings_file), "verify", str(large)])
+
+    assert status == 3
+    assert capsys.readouterr().out.splitlines() == [
+        f"{large}: INDETERMINATE",
+        "  nothing was checked: it takes more memory or time than a job has",
+    ]
 
 
 def _audit(appliance: Appliance, request: int) -> list[AuditRow]:
