@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from appliance.cli.terminal import read_file, say
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.sandbox import says_nothing
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.verification import (
     Answer,
@@ -52,7 +53,8 @@ VERDICTS: Final = {
     Answer.UNCHECKED: "INDETERMINATE",
 }
 """The first word on a file, in the sense of ETSI EN 319 102-1, 5.1.3."""
-_TOO_MUCH: Final = "nothing was checked: it takes more memory or time than a job has"
+_TOO_MUCH: Final = "it takes more memory or time than a job has"
+_DIED: Final = "the program that reads it broke down"
 _QUESTIONS: Final = {
     "integrity": "the signed bytes are intact",
     "identity": "the certificate is the signer's, for signing documents",
@@ -87,10 +89,11 @@ def _verify(args: argparse.Namespace) -> int:
             try:
                 found = await report_on(core, pdf)
             except DocumentRefusedError as refusal:
-                if refusal.code is not ErrorCode.PDF_TOO_COMPLEX:
+                if not says_nothing(refusal):
                     raise
                 say(f"{_shown(str(args.file))}: {VERDICTS[Answer.UNCHECKED]}")
-                say(f"  {_TOO_MUCH}")
+                is_too_much = refusal.code is ErrorCode.PDF_TOO_COMPLEX
+                say(f"  nothing was checked: {_TOO_MUCH if is_too_much else _DIED}")
                 return _EXIT[Answer.UNCHECKED]
             report = await SignerRevocations(core.store).apply(found)
         for line in report_lines(args.file, report):

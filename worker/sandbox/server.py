@@ -26,7 +26,7 @@ from appliance.core import metrics
 from appliance.core.metrics_file import EVERY_S, MetricsFile
 from appliance.core.system.freed_memory import give_back
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.sandbox import JobCaller, JobKind, caller_of
+from appliance.domain.sandbox import DIED, JobCaller, JobKind, caller_of
 from worker.pades.appearance.fonts import load_fonts
 from worker.sandbox import confinement, prewarm
 from worker.sandbox import job as child
@@ -390,7 +390,7 @@ class _Server:
             too_much = code in _TOO_MUCH
             refusal = DocumentRefusedError(
                 ErrorCode.PDF_TOO_COMPLEX if too_much else ErrorCode.PDF_MALFORMED,
-                f"the job ended with {code}",
+                f"{DIED} {code}",
             )
             outcome = "cut" if too_much else "died"
             _log.warning("job cut: %s, %s", refusal.code, refusal.reason)

@@ -33,9 +33,11 @@ from appliance.domain.sandbox.messages import (
     encode,
 )
 from appliance.domain.sandbox.refusals import (
+    DIED,
     REFUSALS,
     refusal_from_json,
     refusal_to_json,
+    says_nothing,
 )
 from appliance.domain.sandbox.reports import (
     report_from_json,
@@ -60,6 +62,7 @@ from appliance.domain.sandbox.text_search import (
 __all__ = [
     "ANSWER_BYTES_MAX",
     "BINARY_BYTES_MAX",
+    "DIED",
     "EDGE_MOST",
     "LENGTH",
     "REFUSALS",
@@ -89,6 +92,7 @@ __all__ = [
     "report_to_json",
     "revoked_from_json",
     "revoked_to_json",
+    "says_nothing",
     "search_from_json",
     "search_to_json",
     "sizes_from_json",

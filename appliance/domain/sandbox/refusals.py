@@ -23,6 +23,8 @@ REFUSALS: Final = frozenset(
 )
 """The codes by which the sandbox may refuse a document."""
 
+DIED: Final = "the job ended with"
+"""How the reason begins where a job ended without an answer."""
 _PARAM_CHARS: Final = 100
 
 
@@ -57,3 +59,13 @@ def refusal_from_json(message: Mapping[str, Any]) -> DocumentRefusedError:
 def _is_plain(value: object) -> bool:
     """Say whether a value may stand in a sentence."""
     return isinstance(value, int | str) and len(str(value)) <= _PARAM_CHARS
+
+
+def says_nothing(refusal: DocumentRefusedError) -> bool:
+    """Whether a refusal is of a job that came to no answer, not of the document.
+
+    Args:
+        refusal: of the sandbox.
+    """
+    is_too_much = refusal.code is ErrorCode.PDF_TOO_COMPLEX
+    return is_too_much or refusal.reason.startswith(DIED)

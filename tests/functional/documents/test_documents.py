@@ -18,6 +18,7 @@ from appliance.cli import main
 from appliance.domain.audit import AuditRow, first_break
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.ids import RequestId
+from appliance.domain.sandbox import DIED
 from appliance.domain.vocab import EventKind
 from tests.support.appliance.appliance import Appliance, TestPerson, intake_order
 from tests.support.appliance.http_calls import (
@@ -200,16 +201,34 @@ def test_rubrica_verify_agrees(
     assert appliance.rubrica("verify", str(bad)).returncode != 0
 
 
-def test_rubrica_verify_of_what_takes_too_much_is_no_no(
+@pytest.mark.parametrize(
+    ("code", "reason", "told"),
+    [
+        (
+            ErrorCode.PDF_TOO_COMPLEX,
+            "MemoryError",
+            "it takes more memory or time than a job has",
+        ),
+        (
+            ErrorCode.PDF_MALFORMED,
+            f"{DIED} -11",
+            "the program that reads it broke down",
+        ),
+    ],
+)
+def test_rubrica_verify_of_what_no_job_can_read_is_no_no(
     appliance: Appliance,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    code: ErrorCode,
+    reason: str,
+    told: str,
 ) -> None:
-    """What no job has the memory for could not be checked, which has its own status."""
+    """It could not be checked, which has its own status."""
 
     async def refused(*_: object) -> NoReturn:
-        raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "MemoryError")
+        raise DocumentRefusedError(code, reason)
 
     monkeypatch.setattr("appliance.cli.verify.report_on", refused)
     large = tmp_path / "large.pdf"
@@ -220,7 +239,7 @@ def test_rubrica_verify_of_what_takes_too_much_is_no_no(
     assert status == 3
     assert capsys.readouterr().out.splitlines() == [
         f"{large}: INDETERMINATE",
-        "  nothing was checked: it takes more memory or time than a job has",
+        f"  nothing was checked: {told}",
     ]
 
 

@@ -17,7 +17,13 @@ import pytest
 
 from appliance.documents.sandbox_connection import exchange
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
-from appliance.domain.sandbox import JobCaller, JobKind, Operation, encode
+from appliance.domain.sandbox import (
+    JobCaller,
+    JobKind,
+    Operation,
+    encode,
+    says_nothing,
+)
 from tests.support.documents import pdfs
 from tests.support.processes.proc import open_files, status
 from tests.support.services.sandbox_server import SandboxServer, running_sandbox
@@ -160,6 +166,7 @@ def test_crash_is_a_refusal(sandbox: SandboxServer) -> None:
         sandbox.probe("crash")
 
     assert caught.value.code is ErrorCode.PDF_MALFORMED
+    assert says_nothing(caught.value)
 
 
 async def test_document_over_the_limit_is_refused(sandbox: SandboxServer) -> None:
