@@ -127,6 +127,27 @@ def prepared(name: str, make: Callable[[Path], object]) -> Path | None:
     return folder
 
 
+def told_once(name: str, find: Callable[[], str]) -> str:
+    """A text that is found once in a run, whichever of its processes asks first.
+
+    Two that ask at the same time find it both.
+
+    Args:
+        name: of the text, a file name.
+        find: gives it.
+    """
+    if (run := os.environ.get(_VARIABLE)) is None:
+        return find()
+    place = Path(run, name)
+    with suppress(FileNotFoundError):
+        return place.read_text("utf-8")
+    text = find()
+    written = Path(run, f"{name}.{os.getpid()}")
+    written.write_text(text, "utf-8")
+    written.rename(place)
+    return text
+
+
 def copy_installation(
     source: Path, folder: Path, names: Iterable[str], place: Path | None = None
 ) -> None:
