@@ -31,7 +31,7 @@ COMPARABLE: Final = (
     "letters and signs that certificates know, all from left to right"
     " or all from right to left"
 )
-"""Of a name's field, for answers."""
+"""The values that a name's field allows, as an answer tells them."""
 _SERIAL_NUMBER = re.compile(r"CUIL ?([0-9]{11})", re.ASCII)
 
 

@@ -24,7 +24,7 @@ REFUSALS: Final = frozenset(
 """The codes by which the sandbox may refuse a document."""
 
 DIED: Final = "the job ended with"
-"""How the reason begins where a job ended without an answer."""
+"""First words of the reason where a job ended without an answer."""
 _PARAM_CHARS: Final = 100
 
 
@@ -62,7 +62,7 @@ def _is_plain(value: object) -> bool:
 
 
 def says_nothing(refusal: DocumentRefusedError) -> bool:
-    """Whether a refusal is of a job that came to no answer, not of the document.
+    """True if the job came to no answer, so that nothing is known of the document.
 
     Args:
         refusal: of the sandbox.

@@ -20,7 +20,7 @@ _REFUSED: Final = (
 
 
 def is_comparable(name: str) -> bool:
-    """Whether the preparation takes a name.
+    """True if string preparation accepts a name.
 
     Args:
         name: printable; not empty.

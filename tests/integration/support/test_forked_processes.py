@@ -113,7 +113,7 @@ def test_tests_of_a_file_run_in_one_process(place: pytest.Pytester) -> None:
 
 
 def test_death_of_a_process_fails_its_test_alone(place: pytest.Pytester) -> None:
-    """What it had left is run by another one, and what passed is counted once."""
+    """Another process runs what it had left; each test that passed counts once."""
     place.makepyfile(test_dies=DIES, test_other=PROBE)
 
     done = place.runpytest_subprocess("--processes", "2", "-rf")
@@ -159,7 +159,7 @@ def test_threads_of_an_import_are_told(place: pytest.Pytester) -> None:
 
 
 def test_tests_that_cannot_be_gathered_are_not_run(place: pytest.Pytester) -> None:
-    """As without processes."""
+    """The run is interrupted, as a run of one process is."""
     place.makepyfile(test_wrong="import nothing_of_that_name", test_other=PROBE)
 
     done = place.runpytest_subprocess("--processes", "2")

@@ -104,12 +104,12 @@ def _reads(environment: Environment, name: str) -> TemplateReads:
 
 
 def _told(reads: TemplateReads) -> str:
-    """As JSON."""
+    """Write reads as JSON."""
     return json.dumps([sorted(reads.names), sorted(reads.attributes)])
 
 
 def _read(told: str) -> TemplateReads:
-    """From JSON."""
+    """Read what `_told` wrote."""
     names, attributes = json.loads(told)
     return TemplateReads(frozenset(names), frozenset(map(tuple, attributes)))
 

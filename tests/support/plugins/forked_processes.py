@@ -203,7 +203,7 @@ class Runs:
         return bool(self._session.shouldfail or self._session.shouldstop)
 
     def _send(self, one: _Process, tests: list[int]) -> None:
-        with suppress(OSError):  # it has died, which is heard next
+        with suppress(OSError):  # it has died; its sentinel tells so next
             one.connection.send(tests)
 
     def _has_died(self, one: _Process) -> None:
@@ -240,7 +240,7 @@ class Runs:
 
 
 class _Worker:
-    """What a process does with the session that it was forked with."""
+    """Runs tests in a forked process, and reports to the one that gathered them."""
 
     def __init__(self, session: pytest.Session, connection: Connection) -> None:
         self._session = session
@@ -281,7 +281,7 @@ class _Worker:
         return tests
 
     def _tell(self, told: object) -> None:
-        with suppress(OSError):  # nobody wants to know it any more
+        with suppress(OSError):  # the gathering process has ended
             self._connection.send(told)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

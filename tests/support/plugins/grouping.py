@@ -1,4 +1,4 @@
-"""How tests are handed out to the processes of a run: by files, the slowest first.
+"""The files of tests that each process of a run gets, the slowest first.
 
 Tests of one file share that file's fixtures. Some fixtures live as long as a process
 and are dear: an appliance, a browser. The folders whose tests share those are a

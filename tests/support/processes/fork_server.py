@@ -88,7 +88,7 @@ def modules() -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Forked:
-    """What runs.
+    """A process that was forked and has not ended.
 
     Args:
         pid: of it.

@@ -20,7 +20,7 @@ its list, as Arabic presentation forms, which are refused here beside Latin ones
 
 
 def _is_taken(name: str) -> bool:
-    """Whether a verifier can compare it."""
+    """True if asn1crypto prepares the name."""
     try:
         return bool(Name.build({"common_name": name}).hashable)
     except ValueError:
@@ -43,7 +43,7 @@ def test_each_character_is_taken_as_by_verifiers() -> None:
 
 @given(st.text("aÑ 1שع-.\u0301Ж🙂\ua78c", min_size=1, max_size=6).filter(str.strip))
 def test_mixtures_are_taken_as_by_verifiers(name: str) -> None:
-    """Of all that changes the answer, in any order."""
+    """Names of letters, marks and signs that each change the answer."""
     assert is_comparable(name) is _is_taken(name)
 
 
