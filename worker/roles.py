@@ -194,6 +194,7 @@ def _worker(
             clock,
             installation,
             served,
+            inspections,
             prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
             refuses_tests=settings.environment is Environment.PROD,
         ),

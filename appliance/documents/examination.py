@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from appliance.documents.document_bytes import rounds_of, sha256_of, size_of
-from appliance.domain.documents import FindingKind, Inspection, Repair
+from appliance.domain.documents import Damage, FindingKind, Inspection, Repair
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ports import DocumentBytes, PdfInspector
 from appliance.settings import DocumentSettings
@@ -18,12 +18,16 @@ ROUND_DOCUMENTS: Final = 16
 ROUND_BYTES: Final = 1_048_576
 """Of all of them: a job of several takes no longer than one of a large document."""
 _NO_CHANGES: Final = 1
-_REPAIRABLE: Final = frozenset({ErrorCode.PDF_MALFORMED, ErrorCode.PDF_UNVERIFIABLE})
+_REPAIRABLE: Final = frozenset(
+    {ErrorCode.PDF_MALFORMED, ErrorCode.PDF_UNVERIFIABLE, ErrorCode.PDF_AMBIGUOUS}
+)
+_READ: Final = frozenset({ErrorCode.PDF_UNVERIFIABLE, ErrorCode.PDF_AMBIGUOUS})
+"""Codes of files that were read, and are at fault in another way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A PDF that can be signed, and where it comes from."""
+    """A PDF that can be signed, and what it was made of."""
 
     pdf: DocumentBytes = field(repr=False)
     inspection: Inspection
@@ -42,8 +46,12 @@ class Examination:
         self._inspector = inspector
         self._settings = settings
 
-    async def examine(self, pdf: DocumentBytes) -> Examined:
-        """Look at a PDF, and repair it where that helps.
+    async def examine(self, pdf: DocumentBytes, *, repairs: bool = True) -> Examined:
+        """Look at a PDF, and have it written anew where that helps.
+
+        Args:
+            pdf: its bytes.
+            repairs: whether a copy may be made; else what needs one is refused.
 
         Raises:
             DocumentRefusedError: it can be neither signed nor repaired, or is not
@@ -52,7 +60,7 @@ class Examination:
                 `SANDBOX_UNAVAILABLE`.
         """
         self._demand_size(size_of(pdf))
-        examined = await self._examined(pdf)
+        examined = await self._examined(pdf, repairs=repairs)
         self._demand_allowed(examined.inspection)
         return examined
 
@@ -102,12 +110,15 @@ class Examination:
             # One of them may have spoilt the answer; each has its own job then.
             return [None] * len(pdfs)
 
-    def accept(self, pdf: DocumentBytes, inspection: Inspection) -> Examined | None:
+    def accept(
+        self, pdf: DocumentBytes, inspection: Inspection, *, repairs: bool = True
+    ) -> Examined | None:
         """A PDF of which it is known what this version's sandbox says.
 
         Args:
             pdf: its bytes.
             inspection: of these bytes.
+            repairs: whether a copy may be made.
 
         Returns:
             None where it has to be looked at again, as it is to be repaired.
@@ -116,7 +127,7 @@ class Examination:
             DocumentRefusedError: it is not taken here.
             ApplianceError: `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`.
         """
-        if _is_to_repair(inspection):
+        if repairs and _is_to_repair(inspection):
             return None
         self._demand_size(size_of(pdf))
         self._demand_allowed(inspection)
@@ -129,7 +140,7 @@ class Examination:
             DocumentRefusedError: it is not taken here.
             ApplianceError: `SANDBOX_UNAVAILABLE`.
         """
-        inspection = as_repaired(await self._inspector.inspect(copy))
+        inspection = as_repaired(await self._inspector.inspect(copy), repair)
         self._demand_allowed(inspection)
         return Examined(copy, inspection, repair)
 
@@ -145,8 +156,8 @@ class Examination:
         if size_bytes > limit:
             raise ApplianceError(ErrorCode.DOCUMENT_TOO_LARGE, params={"limit": limit})
 
-    async def _examined(self, pdf: DocumentBytes) -> Examined:
-        """The PDF, or the repaired copy of it.
+    async def _examined(self, pdf: DocumentBytes, *, repairs: bool) -> Examined:
+        """The PDF, or a copy of it that is written anew.
 
         Raises:
             DocumentRefusedError: it can be neither signed nor repaired.
@@ -156,10 +167,10 @@ class Examination:
         try:
             inspection = await self._inspector.inspect(pdf)
         except DocumentRefusedError as refusal:
-            if refusal.code not in _REPAIRABLE:
+            if refusal.code not in _REPAIRABLE or not repairs:
                 raise
             refused = refusal
-        if inspection is not None and not _is_to_repair(inspection):
+        if inspection is not None and not (repairs and _is_to_repair(inspection)):
             return Examined(pdf, inspection, None)
         try:
             repaired = await self._inspector.repair(pdf)
@@ -168,12 +179,17 @@ class Examination:
         except DocumentRefusedError:
             if inspection is not None:
                 return Examined(pdf, inspection, None)
-            if refused is not None and refused.code is ErrorCode.PDF_UNVERIFIABLE:
+            if refused is not None and refused.code in _READ:
                 # It was read: that it cannot be repaired is not what is wrong.
                 raise refused from None
             raise
-        origin = Repair(await sha256_of(pdf), repaired.damage)
-        return Examined(repaired.pdf, as_repaired(described), origin)
+        damage = set(repaired.damage)
+        if refused is not None and refused.code is ErrorCode.PDF_AMBIGUOUS:
+            damage.add(Damage.AMBIGUOUS)
+        if damage <= {Damage.LOOK}:
+            damage.add(Damage.SYNTAX)
+        origin = Repair(await sha256_of(pdf), tuple(sorted(damage)))
+        return Examined(repaired.pdf, as_repaired(described, origin), origin)
 
     def _demand_allowed(self, inspection: Inspection) -> None:
         """Refuse what the installation does not sign.
@@ -200,7 +216,7 @@ class Examination:
 
 
 def _is_to_repair(inspection: Inspection) -> bool:
-    """Whether a readable file is damaged and may still be changed."""
+    """Whether a readable file is better written anew, and may still be changed."""
     return FindingKind.DAMAGED in inspection.findings and not inspection.signatures
 
 
@@ -214,11 +230,14 @@ def _demand_sound(copy: Inspection) -> None:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "still damaged")
 
 
-def as_repaired(inspection: Inspection) -> Inspection:
-    """The inspection of a copy, with the finding that it is one.
+def as_repaired(inspection: Inspection, repair: Repair) -> Inspection:
+    """The inspection of a copy, with the findings that it is one.
 
     Args:
         inspection: by the sandbox, which cannot know.
+        repair: by which it was made.
     """
     findings = {*inspection.findings, FindingKind.REPAIRED}
+    if Damage.LOOK in repair.damage:
+        findings.add(FindingKind.REPAIRED_LOOK)
     return replace(inspection, findings=tuple(sorted(findings)))

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from appliance.domain.text.untrusted_json import boolean, docmdp, rect, text, texts
 
-INSPECTOR_VERSION = 7
+INSPECTOR_VERSION = 8
 """Raised whenever the same file would be described, or refused, differently."""
 MARKS_KEPT = 1000
 """Most signature fields whose place is told."""
@@ -48,7 +48,9 @@ class FindingKind(StrEnum):
     DAMAGED = "damaged"
     """Damaged, and signed as it is."""
     REPAIRED = "repaired"
-    """The repaired copy of a damaged file."""
+    """A copy written anew of a file that was damaged, or had more than one reading."""
+    REPAIRED_LOOK = "repaired_look"
+    """Such a copy, of which some page is drawn otherwise than the original was."""
     COUNT_LIES = "count_lies"
     """`/Count` of the page tree differs from the pages found by walking."""
     LAYERS = "layers"
@@ -95,6 +97,12 @@ class Damage(StrEnum):
     """Fields of one name, or a form that is not as one has to be."""
     SYNTAX = "syntax"
     """Something else that strict reading refuses."""
+    AMBIGUOUS = "ambiguous"
+    """Something that programs read differently."""
+    USAGE_RIGHTS = "usage_rights"
+    """Rights of one vendor's reader, which any change ends (`/Perms`)."""
+    LOOK = "look"
+    """A page that PDFium draws otherwise in the copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +117,11 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class RepairedCopy:
-    """What the sandbox made of a damaged file."""
+    """A file as the sandbox wrote it anew."""
 
     pdf: bytes = field(repr=False)
     damage: tuple[Damage, ...]
+    """Sorted, without repeats; empty where nothing was wrong that the repair knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +263,9 @@ class Inspection:
     `MARKS_KEPT` of them. A new stamp does not cover them by itself."""
     signing: SigningFacts = field(default_factory=SigningFacts)
     """What its signature fields allow."""
+    last_number: int = 0
+    """The greatest number of an object that the file has, refers to or leaves room for
+    in `/Size`; what is appended is numbered above it. 0: not known."""
     inspector_version: int = INSPECTOR_VERSION
 
 
@@ -293,6 +305,7 @@ def inspection_from_json(fields: dict[str, Any] | str) -> Inspection:
         signing=signing_facts_from_json(fields["signing"])
         if "signing" in fields
         else SigningFacts(),
+        last_number=fields.get("last_number", 0),
         inspector_version=fields["inspector_version"],
     )
 

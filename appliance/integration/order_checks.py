@@ -14,6 +14,7 @@ from appliance.documents.examination import Examined
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     ApplianceError,
+    DocumentRefusedError,
     ErrorCode,
     Faults,
     FieldInvalidError,
@@ -149,8 +150,12 @@ class OrderChecks:
             return None
         if isinstance(order.document, str):
             uploaded = await self._uploads.get(whose, order.document)
+            if uploaded.document.repair is not None and not order.repairs:
+                raise DocumentRefusedError(ErrorCode.PDF_AMBIGUOUS, "a copy")
             return WantedDocument(name or uploaded.name, uploaded.document)
-        examined = await self._intake.examined(whose, order.document)
+        examined = await self._intake.examined(
+            whose, order.document, repairs=order.repairs
+        )
         stored = await stored_as(whose, examined)
         came = (order.document, examined)
         return WantedDocument(name or DEFAULT_NAME, stored, came)

@@ -56,6 +56,8 @@ class ProcessOrder:
     """As of `BatchOrder`."""
     unread: frozenset[int] = frozenset()
     """Places of the signers that are not among `signers` for that."""
+    repairs: bool = True
+    """Whether a copy of the document may be written anew and signed in its place."""
 
     def placed(self) -> Iterator[tuple[int, NamedSigner]]:
         """The signers, each with its place in what was asked for."""
@@ -72,6 +74,7 @@ class ProcessOrder:
             **_said(self.note),
             "expires": self.expires and self.expires.isoformat(),
             "level": self.level,
+            **({} if self.repairs else {"repairs": False}),
         }
         return hashlib.sha256(canonical_json(told)).hexdigest()
 

@@ -82,7 +82,7 @@ class Inspections:
             return view
         inspection = await self.of_stored(view.integrator, view.sha256)
         if view.repair is not None:
-            inspection = as_repaired(inspection)
+            inspection = as_repaired(inspection, view.repair)
         new = StoredDocument(
             DocumentId(new_id()), view.integrator, view.sha256, inspection
         )

@@ -22,6 +22,7 @@ from appliance.domain.errors import (
     SIGNER_REPEATED,
     SIGNERS_TOO_MANY,
     ApplianceError,
+    DocumentRefusedError,
     ErrorCode,
     SignersInvalidError,
 )
@@ -167,8 +168,15 @@ class Intake:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND, extras={"field": "then"})
         return integrator, people
 
-    async def examined(self, integrator: IntegratorId, pdf: DocumentBytes) -> Examined:
-        """Examine a PDF; a damaged one is repaired. Nothing of it is kept.
+    async def examined(
+        self, integrator: IntegratorId, pdf: DocumentBytes, *, repairs: bool = True
+    ) -> Examined:
+        """Examine a PDF, and have it written anew if need be. Nothing of it is kept.
+
+        Args:
+            integrator: whose.
+            pdf: its bytes.
+            repairs: whether a copy may be made; else what needs one is refused.
 
         Raises:
             DocumentRefusedError: the PDF cannot be signed.
@@ -177,15 +185,24 @@ class Intake:
 
         Source: docs/documents.md; decisions "PDFs".
         """
-        (found,) = await self.examined_all(integrator, [pdf])
+        as_it_is = () if repairs else (0,)
+        (found,) = await self.examined_all(integrator, [pdf], as_it_is)
         if isinstance(found, ApplianceError):
             raise found
         return found
 
     async def examined_all(
-        self, integrator: IntegratorId, pdfs: Sequence[DocumentBytes]
+        self,
+        integrator: IntegratorId,
+        pdfs: Sequence[DocumentBytes],
+        as_they_are: Collection[int] = (),
     ) -> list[Examined | ApplianceError]:
         """Examine several PDFs, small ones together; none that is known already.
+
+        Args:
+            integrator: whose.
+            pdfs: their bytes.
+            as_they_are: indices of those of which no copy may be made.
 
         Returns:
             In order: what `examined` gives, or how it refuses.
@@ -208,19 +225,25 @@ class Intake:
             if inspection is not None:
                 known[sha256] = inspection
         found: list[Examined | ApplianceError] = []
-        done: dict[str, Examined] = {}
-        for sha256, pdf in zip(hashes, pdfs, strict=True):
+        done: dict[tuple[str, bool], Examined] = {}
+        for at, (sha256, pdf) in enumerate(zip(hashes, pdfs, strict=True)):
+            repairs = at not in as_they_are
+            key = (sha256, repairs)
             try:
-                if sha256 not in done:
-                    done[sha256] = await self._one(
-                        integrator, pdf, known.get(sha256), is_damaged=sha256 in damaged
+                if key not in done:
+                    done[key] = await self._one(
+                        integrator,
+                        pdf,
+                        known.get(sha256),
+                        is_damaged=sha256 in damaged,
+                        repairs=repairs,
                     )
-                found.append(done[sha256])
+                found.append(done[key])
             except ApplianceError as refusal:
                 if refusal.code in NOT_OF_WHAT_CAME:
                     raise
                 found.append(refusal)
-        for sha256, examined in done.items():
+        for (sha256, _), examined in done.items():
             if examined.repair is None:
                 self._known.note(integrator, sha256, examined.inspection)
         return found
@@ -244,6 +267,7 @@ class Intake:
         inspection: Inspection | None,
         *,
         is_damaged: bool,
+        repairs: bool,
     ) -> Examined:
         """Examine one, by what is known of it if that is enough.
 
@@ -252,17 +276,18 @@ class Intake:
             pdf: its bytes.
             inspection: what the sandbox has said of it, where it has.
             is_damaged: whether a copy of it was made before.
+            repairs: whether one may be made.
 
         Raises:
             DocumentRefusedError: the PDF cannot be signed.
             ApplianceError: as `examined`.
         """
         examined = None
-        if is_damaged:
+        if is_damaged and repairs:
             examined = await self._earlier_copy(integrator, pdf)
         elif inspection is not None:
-            examined = self._examination.accept(pdf, inspection)
-        return examined or await self._examination.examine(pdf)
+            examined = self._examination.accept(pdf, inspection, repairs=repairs)
+        return examined or await self._examination.examine(pdf, repairs=repairs)
 
     @asynccontextmanager
     async def keeping(
@@ -320,7 +345,11 @@ class Intake:
         except ApplianceError:
             # It may just have been deleted; the file that came is there.
             return None
-        return await self._examination.examine_copy(copy, earlier.repair)
+        try:
+            return await self._examination.examine_copy(copy, earlier.repair)
+        except DocumentRefusedError:
+            # An earlier version made it; this one makes another, or refuses as well.
+            return None
 
 
 def files_of(

@@ -85,7 +85,9 @@ class UploadedDocuments:
             if earlier is not None:
                 return Uploaded(earlier, is_repeated=True)
             await self._demand_room(transaction, order.integrator, sha256, size_of(pdf))
-        examined = await self._intake.examined(order.integrator, pdf)
+        examined = await self._intake.examined(
+            order.integrator, pdf, repairs=order.repairs
+        )
         stored = await stored_as(order.integrator, examined)
 
         async def demand(transaction: Transaction, _: str) -> None:

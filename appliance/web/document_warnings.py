@@ -21,8 +21,11 @@ FINDINGS: Final[dict[FindingKind, str]] = {
     ),
     FindingKind.DAMAGED: "The document is damaged, but can be read.",
     FindingKind.REPAIRED: (
-        "The document arrived damaged. This is a repaired copy, and the copy is what "
-        "gets signed."
+        "The document arrived damaged, or could be read in more than one way. This is "
+        "a corrected copy, and the copy is what gets signed."
+    ),
+    FindingKind.REPAIRED_LOOK: (
+        "The corrected copy looks different from the document that arrived."
     ),
     FindingKind.COUNT_LIES: "The document states a wrong number of pages.",
     FindingKind.SIGNATURE_BROKEN: (
@@ -73,5 +76,8 @@ DAMAGES: Final[dict[Damage, str]] = {
     Damage.METADATA: "Its metadata (XMP) could not be read.",
     Damage.FORM_FIELDS: "Its form had fields of the same name, or some other fault.",
     Damage.SYNTAX: "It did not follow the format.",
+    Damage.AMBIGUOUS: "Programs could read it in different ways.",
+    Damage.USAGE_RIGHTS: "It granted rights that end with any change to it.",
+    Damage.LOOK: "Some page looks different in the copy.",
 }
 """What was wrong with a document that was repaired: msgids of the catalogues."""

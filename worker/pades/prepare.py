@@ -76,6 +76,8 @@ class SignaturePlan:
     """Where it is signed."""
     token_bytes: int = 0
     """Room for a signature timestamp, in bytes; 0: none is to come."""
+    above: int = 0
+    """Number above which new objects are numbered; at least `/Size` less one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,7 @@ def prepare(
     look = _look(plan, fonts)
     signature = _dictionary(plan, parts)
     with open_revision(original) as revision, refusing():
+        revision.number_above(plan.above)
         refuse_if_closed(revision, plan.restriction)
         declare_pades(revision)
         reference = revision.add_object(signature)

@@ -16,12 +16,11 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign.fields import (
     FieldMDPSpec,
     MDPPerm,
-    ensure_sig_flags,
 )
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.keys import DigestAlgorithm
-from worker.pades.pdf.document import FieldLook, entry
+from worker.pades.pdf.document import FieldLook, entry, flag_signatures
 from worker.pades.pdf.form_fields import SignatureField, signature_fields, widget_rect
 
 _DIGEST_BIT = 64
@@ -78,7 +77,7 @@ def fill_field(
         field.node[pdf_name("/TU")] = TextStringObject(look.spoken)
     field.node[pdf_name("/V")] = signature
     revision.update_container(field.node)
-    ensure_sig_flags(revision)
+    flag_signatures(revision)
     return _lock(field)
 
 

@@ -1,6 +1,7 @@
 """Describes one PDF, or refuses it by name; runs in a confined job only."""
 
 import io
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -11,7 +12,8 @@ from pyhanko.pdf_utils.reader import PdfFileReader
 
 from appliance.domain.documents import FindingKind, Inspection
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.verification import Answer
+from appliance.domain.verification import Answer, Check, worst
+from worker.pades.appearance.fonts import StampFonts
 from worker.pades.pdf.predictors import use_all_predictors
 from worker.pades.pdf.revision import demand_extensible
 from worker.sandbox.inspect.active_content import ActiveContent
@@ -31,9 +33,10 @@ from worker.sandbox.inspect.hidden_text import find_unseen_text
 from worker.sandbox.inspect.pages import page_box, walk_pages
 from worker.sandbox.inspect.pdf_objects import Budget
 from worker.sandbox.inspect.signature_permissions import signing_facts
+from worker.sandbox.inspect.single_reading import demand_single_reading
 from worker.sandbox.inspect.trailer_checks import is_well_ended
 from worker.sandbox.inspect.trial_signature import prove_signable
-from worker.sandbox.verify.verify import examine_signatures
+from worker.sandbox.verify.verify import weigh
 
 use_all_predictors()
 _STEPS: Final = 500_000
@@ -48,15 +51,17 @@ _MAY_SIGN: Final = (
 )
 
 
-def inspect(pdf: bytes, limit: int) -> Inspection:
+def inspect(pdf: bytes, limit: int, fonts: StampFonts | None = None) -> Inspection:
     """Describe a PDF and prove that it can be signed.
 
     It is read strictly first; one that only tolerant reading understands is
-    described from that, and called damaged.
+    described from that, and called damaged. Whatever is said of it holds for all
+    programs, since a file that they may read differently is refused.
 
     Args:
         pdf: the whole file.
         limit: most pages that are taken.
+        fonts: of the stamps that are tried; None: none is.
 
     Raises:
         DocumentRefusedError: it cannot be taken in, by a `PDF_*` code.
@@ -71,11 +76,13 @@ def inspect(pdf: bytes, limit: int) -> Inspection:
         described = _with_finding(tolerant, FindingKind.DAMAGED)
     if not is_well_ended(pdf):
         described = _with_finding(described, FindingKind.DAMAGED)
-    _prove(pdf, limit, described)
-    if described.signatures:
-        answer = examine_signatures(pdf)
-        if answer is not Answer.YES:
-            described = _with_finding(described, _OF_SIGNATURES[answer])
+    last = demand_single_reading(pdf, limit, signed=described.signatures > 0)
+    described = replace(described, last_number=last)
+    earlier = weigh(pdf) if described.signatures else {}
+    _prove(pdf, limit, described, fonts, earlier)
+    answer = worst(each.answer for each in earlier.values())
+    if answer is not Answer.YES:
+        described = _with_finding(described, _OF_SIGNATURES[answer])
     return described
 
 
@@ -158,7 +165,13 @@ def _open(reader: PdfFileReader) -> set[FindingKind]:
     return found
 
 
-def _prove(pdf: bytes, limit: int, described: Inspection) -> None:
+def _prove(
+    pdf: bytes,
+    limit: int,
+    described: Inspection,
+    fonts: StampFonts | None,
+    earlier: Mapping[str, Check],
+) -> None:
     """Prove that it can be signed; of an encrypted file, blame the encryption.
 
     Not where its signature alone would fail: that can be mended in an encrypted file.
@@ -167,7 +180,7 @@ def _prove(pdf: bytes, limit: int, described: Inspection) -> None:
         DocumentRefusedError: it cannot.
     """
     try:
-        prove_signable(pdf, limit)
+        prove_signable(pdf, limit, described, fonts, earlier)
     except (MemoryError, PdfDecodeLimitError):
         raise
     except Exception as exc:

@@ -165,7 +165,9 @@ def _ping(request: Request, tools: Tools) -> Answer:
 
 
 def _inspect(request: Request, tools: Tools) -> Answer:
-    return Answer(inspection_to_json(inspect(request.pdf, tools.limits.pages)))
+    return Answer(
+        inspection_to_json(inspect(request.pdf, tools.limits.pages, tools.fonts))
+    )
 
 
 def _inspect_all(request: Request, tools: Tools) -> Answer:
@@ -181,7 +183,8 @@ def _inspect_all(request: Request, tools: Tools) -> Answer:
     at = 0
     for size in sizes_from_json(request.params, len(request.pdf)):
         try:
-            found.append(inspect(request.pdf[at : at + size], tools.limits.pages))
+            document = request.pdf[at : at + size]
+            found.append(inspect(document, tools.limits.pages, tools.fonts))
         except Exception:  # noqa: BLE001 (whatever it is: that one is looked at alone)
             found.append(None)
         at += size

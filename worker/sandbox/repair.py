@@ -1,31 +1,36 @@
-"""Writes a damaged file anew, so that it can be signed; in a confined job only.
+"""Writes a file anew, so that it can be signed; in a confined job only.
 
 qpdf rebuilds what is wrong with a file's structure and copies the content of its
-streams as it is. No file that holds a signature is touched, and none that was cut
-off: what it lacks nobody knows.
+streams as it is. What comes out has one reading: each object once, all of them listed,
+none referred to that is not there. No file that holds a signature is touched, and none
+that was cut off: what it lacks nobody knows.
 """
 
-import hashlib
 import io
 import re
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Final
 
 import pikepdf
 import pypdfium2
+from pyhanko.pdf_utils.reader import PdfFileReader
 
 from appliance.domain.documents import Damage, RepairedCopy
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import BINARY_BYTES_MAX
 from worker.sandbox.form_repair import FormMender, mend_annotations
+from worker.sandbox.inspect.forms import count_signatures, form_fields
+from worker.sandbox.inspect.pdf_objects import Budget
 from worker.sandbox.inspect.trailer_checks import is_well_ended
 from worker.sandbox.metadata_repair import mend_metadata
+from worker.sandbox.page_looks import are_drawn_alike
 
 _HEADER: Final = b"%PDF-"
-_ORIGIN: Final = "/OriginalSha256"
 _DICTIONARIES: Final = ("/Extensions", "/StructTreeRoot", "/MarkInfo")
 """Entries of the catalog that validators take for dictionaries."""
-_SIGNATURE: Final = b"/ByteRange"
-_SIGNATURE_TYPES: Final = {"/Sig", "/DocTimeStamp"}
+_USAGE_RIGHTS: Final = ("/UR", "/UR3")
+_FIELDS_MOST: Final = 200_000
 _OBJECT: Final = re.compile(rb"\b\d{1,10}\s+\d{1,5}\s+obj\b")
 _END: Final = re.compile(rb"startxref|%%EOF")
 # By qpdf's words, of which each warning is one sentence; some say nothing.
@@ -41,11 +46,10 @@ _DAMAGE: Final = (
 
 
 def repair(pdf: bytes) -> RepairedCopy:
-    """Write a damaged file anew, with the same pages.
+    """Write a file anew, with the same pages.
 
-    The copy's information dictionary names the SHA-256 of the file that it was
-    made of. An encrypted file that opens with the empty password stays encrypted;
-    of any other the same bytes give the same copy.
+    An encrypted file that opens with the empty password stays encrypted; of any other
+    the same bytes give the same copy.
 
     Args:
         pdf: the whole file.
@@ -64,8 +68,6 @@ def repair(pdf: bytes) -> RepairedCopy:
             _demand_unsigned(pdf, opened)
             pages = len(opened.pages)  # which mends the tree
             mended = _mend(opened)
-            # So that each file has a copy of its own, which names it.
-            opened.docinfo[_ORIGIN] = hashlib.sha256(pdf).hexdigest()
             copy = _written(opened)
             warnings = [str(each) for each in opened.get_warnings()]
     except pikepdf.PasswordError as exc:
@@ -75,6 +77,8 @@ def repair(pdf: bytes) -> RepairedCopy:
     if len(copy) > BINARY_BYTES_MAX:
         raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "a large copy")
     _demand_same_pages(pdf, copy, pages)
+    if not are_drawn_alike(pdf, copy):
+        mended.add(Damage.LOOK)
     return RepairedCopy(copy, _damage(pdf, warnings, mended))
 
 
@@ -93,6 +97,14 @@ def _mend(opened: pikepdf.Pdf) -> set[Damage]:
     # Validation data of signatures, in a file that has none.
     if "/DSS" in opened.Root:
         del opened.Root["/DSS"]
+    if "/Perms" in opened.Root:
+        rights = opened.Root.get("/Perms")
+        if isinstance(rights, pikepdf.Dictionary) and any(
+            key in rights for key in _USAGE_RIGHTS
+        ):
+            found.add(Damage.USAGE_RIGHTS)
+        # A certification without a signature is none either.
+        del opened.Root["/Perms"]
     return found
 
 
@@ -103,25 +115,95 @@ def _is_cut_off(pdf: bytes) -> bool:
 
 
 def _demand_unsigned(pdf: bytes, opened: pikepdf.Pdf) -> None:
-    """Refuse a file with anything that looks like a signature.
+    """Refuse a file in which any of three readers finds a signed field.
+
+    Only the value of a field is a signature: an object that looks like one, and that no
+    field has, signs nothing.
 
     Raises:
         DocumentRefusedError: `PDF_MALFORMED`.
     """
-    found = _SIGNATURE in pdf or any(
-        isinstance(each, pikepdf.Dictionary)
-        and ("/ByteRange" in each or str(each.get("/Type")) in _SIGNATURE_TYPES)
-        for each in opened.objects
-    )
-    if found:
+    if (
+        any(_holds_signature(field) for field in _fields(opened))
+        or _signatures_for_pdfium(pdf)
+        or _signatures_for_pyhanko(pdf)
+    ):
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "damaged and signed")
+
+
+def _fields(opened: pikepdf.Pdf) -> Iterator[pikepdf.Dictionary]:
+    """Yield the nodes of the field tree, as qpdf reads it.
+
+    Raises:
+        DocumentRefusedError: `PDF_TOO_COMPLEX`.
+    """
+    form = opened.Root.get("/AcroForm")
+    todo = [form.get("/Fields")] if isinstance(form, pikepdf.Dictionary) else []
+    seen: set[tuple[int, int]] = set()
+    left = _FIELDS_MOST
+    while todo:
+        listed = todo.pop()
+        if not isinstance(listed, pikepdf.Array):
+            continue
+        for field in listed.as_list():
+            left -= 1
+            if left < 0:
+                raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "too many fields")
+            if not isinstance(field, pikepdf.Dictionary) or field.objgen in seen:
+                continue
+            if field.objgen[0]:
+                seen.add(field.objgen)
+            yield field
+            todo.append(field.get("/Kids"))
+
+
+def _holds_signature(field: pikepdf.Dictionary) -> bool:
+    """Say whether a field's own value is a signature dictionary."""
+    value = field.get("/V")
+    if not isinstance(value, pikepdf.Dictionary):
+        return False
+    # The type may be inherited, so the value's own look counts as well.
+    return field.get("/FT") == "/Sig" or "/ByteRange" in value
+
+
+def _signatures_for_pdfium(pdf: bytes) -> int:
+    """Count the signed fields that PDFium finds; 0 where it reads nothing."""
+    try:
+        document = pypdfium2.PdfDocument(pdf)
+    except pypdfium2.PdfiumError:
+        return 0
+    raw = pypdfium2.raw
+    with closing(document):
+        # Empty fields count among them.
+        fields = range(max(raw.FPDF_GetSignatureCount(document), 0))
+        found = (raw.FPDF_GetSignatureObject(document, at) for at in fields)
+        return sum(raw.FPDFSignatureObj_GetContents(one, None, 0) > 0 for one in found)
+
+
+def _signatures_for_pyhanko(pdf: bytes) -> int:
+    """Count the signed fields that pyHanko finds; 0 where it reads nothing."""
+    try:
+        reader = PdfFileReader(io.BytesIO(pdf), strict=False)
+        if reader.encrypted:
+            reader.decrypt("")
+        return count_signatures(form_fields(reader.root, Budget(_FIELDS_MOST)))
+    except (DocumentRefusedError, MemoryError):
+        raise
+    except Exception:  # noqa: BLE001 (broken files raise anything)
+        return 0
 
 
 def _written(opened: pikepdf.Pdf) -> bytes:
     """The file as qpdf understands it."""
     out = io.BytesIO()
     if opened.is_encrypted:
-        opened.save(out, encryption=True)
+        # pyHanko compares the objects of encrypted object streams wrongly, so that any
+        # later revision would make a signature invalid for it.
+        opened.save(
+            out,
+            encryption=True,
+            object_stream_mode=pikepdf.ObjectStreamMode.disable,
+        )
     else:
         opened.save(
             out,
@@ -166,4 +248,4 @@ def _damage(pdf: bytes, warnings: list[str], mended: set[Damage]) -> tuple[Damag
     }
     if not pdf.startswith(_HEADER) or not is_well_ended(pdf):
         found.add(Damage.SURROUNDINGS)
-    return tuple(sorted(found or {Damage.SYNTAX}))
+    return tuple(sorted(found))

@@ -41,6 +41,7 @@ from appliance.domain.ports import BlobStore
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import ItemState, PersonState, RequestState, VouchedBy
 from appliance.keys.key_encryption import open_outer, signing_key
+from appliance.requests.inspection import Inspections
 from appliance.signing.claims import ClaimedActivation, Claims
 from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError
 from worker.failpoints import (
@@ -154,6 +155,7 @@ class DocumentSigner:
         clock: the time.
         installation: the setting of that name.
         served: whether the HSM serves this record.
+        inspections: the sandbox's, by which a document is signed.
         prefer_pss: whether RSA keys sign by PSS (`hsm.signature_scheme`).
         refuses_tests: whether nobody signs who was made up in PREPROD.
         pace: of this worker.
@@ -169,6 +171,7 @@ class DocumentSigner:
     clock: Clock
     installation: str
     served: GenerationCheck
+    inspections: Inspections
     prefer_pss: bool = False
     refuses_tests: bool = False
     pace: Pace = field(default_factory=Pace)
@@ -279,8 +282,16 @@ class DocumentSigner:
             lacks = self.completion.lacks(work, view)
             if lacks is not None and document.state is not ItemState.WAITING:
                 result.lacks = result.lacks or lacks
-            else:
-                found.append((document, view))
+                continue
+            if document.state is ItemState.WAITING:
+                # An upgrade may have come since it was asked for: what this version
+                # does not take is not signed.
+                try:
+                    view = await self.inspections.current(view)
+                except ApplianceError as exc:
+                    result.ended[document.seq] = exc
+                    continue
+            found.append((document, view))
         wanted = [(view.integrator, each.document_sha256) for each, view in found]
         originals: list[bytes | ApplianceError]
         try:
@@ -513,6 +524,7 @@ def signature_plan(
         spoken=spoken(params, named, at, details),
         reason=params.reason,
         place=params.place,
+        above=view.inspection.last_number,
     )
 
 

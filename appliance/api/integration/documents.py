@@ -37,7 +37,14 @@ async def upload_document() -> Response:
         await rates.demand_bytes(whose)
     document = await _document()
     await rates.count_bytes(whose, is_repeated=is_repeated)
-    order = UploadOrder(whose, asking.key, asking.actor, document.name, idempotency_key)
+    order = UploadOrder(
+        whose,
+        asking.key,
+        asking.actor,
+        document.name,
+        idempotency_key,
+        repairs=document.repairs,
+    )
     taken = await core().uploads.take(order, document.content)
     request_log.note(documentoId=taken.upload.id)
     response = json_response(
@@ -65,7 +72,8 @@ async def _document() -> NamedDocument:
             return documents.document_in_json(await body.read_document_object())
         case "application/pdf":
             name = documents.name_beside(documents.name_of_disposition())
-            return NamedDocument(name, await body.read_document())
+            content = await body.read_document()
+            return NamedDocument(name, content, repairs=documents.repairs_by_query())
         case _:
             raise ApplianceError(
                 ErrorCode.CONTENT_TYPE, extras={"allowed": [PDF, body.MULTIPART, JSON]}

@@ -11,7 +11,7 @@ from pydantic_core import core_schema
 from quart import request
 
 from appliance.api.wire import backend_answers, representations
-from appliance.api.wire.fields import Body, Rule, base64_bytes
+from appliance.api.wire.fields import Body, Rule, base64_bytes, boolean
 from appliance.api.wire.query import (
     QueryInvalidError,
     before_time,
@@ -32,6 +32,8 @@ from appliance.web.body import SentFile
 LIST_PARAMETERS: Final = ("limite", "cursor")
 _PAGE: Final = 50
 _NAME: Final = "nombre"
+_REPAIRS: Final = "reparar"
+_WORDS: Final = {"true": True, "false": False}
 _HEADER: Final = "Content-Disposition"
 _HEADER_AT_MOST: Final = 2048
 _TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # noqa: S105 (a grammar's word)
@@ -60,6 +62,7 @@ class UploadBody(Body):
 
     nombre: Annotated[str | None, _file_name()] = None
     contenido: Annotated[bytes, base64_bytes()]
+    reparar: Annotated[bool, boolean()] = True
 
 
 class _NameHeaderError(BadHeaderError):
@@ -76,6 +79,8 @@ class NamedDocument:
 
     name: str
     content: DocumentBytes = field(repr=False)
+    repairs: bool = True
+    """Whether a copy may be written anew and taken in its place."""
 
 
 def sent_document(sent: SentFile) -> NamedDocument:
@@ -88,7 +93,8 @@ def sent_document(sent: SentFile) -> NamedDocument:
         QueryInvalidError: the query has something else, or it twice.
         ApplianceError: `FILENAME`.
     """
-    return NamedDocument(name_beside(sent.name), sent.content)
+    name = name_beside(sent.name)
+    return NamedDocument(name, sent.content, repairs=repairs_by_query())
 
 
 def document_in_json(body: Mapping[str, object]) -> NamedDocument:
@@ -103,7 +109,8 @@ def document_in_json(body: Mapping[str, object]) -> NamedDocument:
         ApplianceError: `FIELD_UNKNOWN`, `FILENAME`.
     """
     read = UploadBody.read(body)
-    return NamedDocument(name_beside(read.nombre), read.contenido)
+    repairs = read.reparar and repairs_by_query()
+    return NamedDocument(name_beside(read.nombre), read.contenido, repairs=repairs)
 
 
 def name_beside(own: str | None) -> str:
@@ -128,11 +135,23 @@ def name_of_query() -> str | None:
     Raises:
         QueryInvalidError: it is there twice, empty, or beside something else.
     """
-    demand_known((_NAME,))
+    demand_known((_NAME, _REPAIRS))
     name = request.args.get(_NAME)
     if name == "":
         raise QueryInvalidError(_NAME, "a file name")
     return name
+
+
+def repairs_by_query() -> bool:
+    """Whether a copy may be made of the document, as the query string says.
+
+    Raises:
+        QueryInvalidError: it is neither `true` nor `false`.
+    """
+    word = request.args.get(_REPAIRS, "true")
+    if word not in _WORDS:
+        raise QueryInvalidError(_REPAIRS, "true or false")
+    return _WORDS[word]
 
 
 def name_of_disposition() -> str | None:

@@ -50,6 +50,7 @@ class SentDocument(Body):
     upload: Annotated[str | None, text(36)] = Field(None, alias="documentoId")
     name: Annotated[str | None, text(255)] = Field(None, alias="nombre")
     content: Annotated[bytes | None, base64_bytes()] = Field(None, alias="contenido")
+    repairs: Annotated[bool, boolean()] = Field(default=True, alias="reparar")
 
 
 class NamedBody(Body):

@@ -227,14 +227,15 @@ def order(
     given = said(body)
     read = NewRequest.read_all(given, faults)
     note: Note = sound(Note, given, Note.LOOKED_AT) if read is None else read
-    name, document = _document(given, file, faults)
+    named, document = _document(given, file, faults)
     if read is not None:
         with faults.collected():
             demand_named(read)
     signers = named_signers(_listed(given), "firmantes", faults)
     return ProcessOrder(
-        name=file_name if name is None else name,
+        name=file_name if named.name is None else named.name,
         document=document,
+        repairs=named.repairs,
         signers=tuple(each for each in signers if each is not None),
         note=note.note(api_key),
         expires=note.expires,
@@ -247,8 +248,8 @@ def order(
 
 def _document(
     given: Mapping[str, Any], file: DocumentBytes | None, faults: Faults
-) -> tuple[str | None, DocumentBytes | str | None]:
-    """The name of a request's document, and what it is; None: they are not named.
+) -> tuple[SentDocument, DocumentBytes | str | None]:
+    """A request's document as it is named, and what it is; None: it is not named.
 
     Args:
         given: the request.
@@ -257,16 +258,16 @@ def _document(
     """
     sent = given.get("documento", {})
     if not isinstance(sent, dict):
-        return None, file
+        return SentDocument(), file
     sent = said(sent)
     named = SentDocument.read_all(sent, faults, under="documento.")
     if named is None:
         named = sound(SentDocument, sent, ("documentoId", "nombre"))
-        return named.name, file if named.upload is None else named.upload
+        return named, file if named.upload is None else named.upload
     document: DocumentBytes | str | None = None
     with faults.collected():
         document = one_document(named, "documento.", file)
-    return named.name, document
+    return named, document
 
 
 def _listed(given: Mapping[str, Any]) -> list[dict[str, Any]]:

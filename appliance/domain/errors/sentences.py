@@ -267,6 +267,11 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
         "The PDF is faulty: other programs would show it otherwise, or call its "
         "signature invalid. Save or print it as a new PDF, and send that."
     ),
+    ErrorCode.PDF_AMBIGUOUS: (
+        "The PDF says something twice, or in a way that programs read differently: "
+        "what is shown to one person may not be what another one sees. Save or print "
+        "it as a new PDF, and send that."
+    ),
     ErrorCode.PICTURE_UNUSABLE: (
         "The picture is not a PNG or JPEG file of up to 1 MB and 4096 by 4096 pixels."
     ),

@@ -22,6 +22,8 @@ class UploadOrder:
     name: str
     """Of its file, as it was given."""
     idempotency_key: str | None = None
+    repairs: bool = True
+    """Whether a copy may be written anew and kept beside it, to be signed."""
 
 
 @dataclass(frozen=True, slots=True)

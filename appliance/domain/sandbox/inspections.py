@@ -45,6 +45,7 @@ def inspection_from_json(message: Mapping[str, Any]) -> Inspection:
             docmdp=docmdp(message["docmdp"]),
             marks=tuple(_mark(row) for row in message["marks"]),
             signing=_signing(message["signing"], len(message["pages"])),
+            last_number=integer(message["last_number"]),
             inspector_version=integer(message["inspector_version"]),
         )
     except (KeyError, TypeError, ValueError) as exc:
@@ -152,12 +153,9 @@ def damage_from_json(message: Mapping[str, Any]) -> tuple[Damage, ...]:
     """Read what was wrong, distrusting who wrote it.
 
     Raises:
-        MessageInvalidError: nothing was, or it is none of our words.
+        MessageInvalidError: it is none of our words.
     """
     try:
-        damage = tuple(sorted({Damage(word) for word in message["damage"]}))
+        return tuple(sorted({Damage(word) for word in message["damage"]}))
     except (KeyError, TypeError, ValueError) as exc:
         raise MessageInvalidError from exc
-    if not damage:
-        raise MessageInvalidError
-    return damage

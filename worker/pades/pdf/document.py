@@ -27,7 +27,6 @@ from pyhanko.pdf_utils.misc import PdfError
 from pyhanko.sign.fields import (
     MDPPerm,
     SignatureFormField,
-    ensure_sig_flags,
     enumerate_sig_fields,
 )
 from pyhanko.sign.signers.constants import ESIC_EXTENSION_1
@@ -38,6 +37,7 @@ from worker.pades.pdf.revision import refusing
 
 _Kind = TypeVar("_Kind")
 _PDF_2_0: Final = (2, 0)
+_FLAGS: Final = 3
 _DEPTH: Final = 32
 """Levels of a number tree that are walked down."""
 
@@ -196,7 +196,25 @@ def add_field(
     fields.append(widget_ref)
     revision.update_container(fields)
     add_annotation(revision, page_ref, widget_ref)
-    ensure_sig_flags(revision)
+    flag_signatures(revision)
+
+
+def flag_signatures(revision: IncrementalPdfFileWriter) -> None:
+    """Say in the form that there are signatures, and that revisions are appended.
+
+    How fields are to be shown stays as it was: pyHanko's own way takes away that
+    readers draw them (`NeedAppearances`), so that values which a signer has seen would
+    be gone.
+
+    Args:
+        revision: the open file, with a form.
+
+    Source: ISO 32000-2, table 225.
+    """
+    form = entry(revision.root, "/AcroForm", DictionaryObject)
+    if form is not None and entry(form, "/SigFlags", int) != _FLAGS:
+        form[pdf_name("/SigFlags")] = NumberObject(_FLAGS)
+        revision.update_container(form)
 
 
 def _form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:

@@ -43,9 +43,11 @@ from pyhanko.pdf_utils.xref import (
 )
 
 from worker.pades.pdf.integers import integers_of
+from worker.pades.pdf.kept_values import keep_values
 from worker.pades.pdf.predictors import use_all_predictors
 
 use_all_predictors()
+keep_values()
 _DEEPEST: Final = 32
 """Most containers within each other; pyHanko's own limit is Python's."""
 _SPACE: Final = rb"[ \n\r\t\f\0]"

@@ -39,7 +39,9 @@ from pyhanko.sign.signers.pdf_byterange import PdfByteRangeDigest
 
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from worker.pades.pdf.fast_reader import Reader
+from worker.pades.pdf.kept_values import is_new
 
+_OWN_ENTRIES: Final = frozenset({"/Root", "/Encrypt", "/ID", "/Prev", "/Size"})
 _ENDS_OF_LINE: Final = (b"\n", b"\r")
 _CACHED_NAME: Final = 40
 """Longest name that is remembered, in characters: files choose names, and each
@@ -88,10 +90,28 @@ class Revision(IncrementalPdfFileWriter):
     def _update_meta(self) -> None:
         """Change nothing."""
 
+    def _populate_trailer(self, trailer: DictionaryObject) -> None:
+        """Fill the trailer, without what the newest one leaves out.
+
+        pyHanko takes an entry such as `/Info` from an earlier trailer, readers do not.
+        """
+        super()._populate_trailer(trailer)  # type: ignore[no-untyped-call]
+        newest = self.prev.trailer._trailer_revisions[0]  # noqa: SLF001 (no public way to one trailer)
+        for key in trailer.keys() - newest.keys() - _OWN_ENTRIES:
+            del trailer[key]
+
     @property
     def last_number(self) -> int:
         """Number of the last object that the document says it has, and of any added."""
         return int(self._lastobj_id)
+
+    def number_above(self, number: int) -> None:
+        """Give what is added greater numbers than one.
+
+        A number that the document refers to and does not have would be defined by the
+        first object that gets it.
+        """
+        self._lastobj_id = max(self._lastobj_id, number)
 
     def write_tail(self, original: bytes) -> Tail:
         """Write what the revision adds, and the original not again.
@@ -349,4 +369,4 @@ def _real(digits: str) -> bytes:
 
 def _is_plain(value: TextStringObject) -> bool:
     is_ours = value.isascii() and value.isprintable()
-    return is_ours and value.force_output_encoding is None
+    return is_ours and value.force_output_encoding is None and is_new(value)

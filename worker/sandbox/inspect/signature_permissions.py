@@ -164,10 +164,21 @@ def _empty(
         locked=field.read_only or any(lock.covers(field.name) for lock in locks),
         closes=any(lock.covers_new for lock in _lock(own))
         or (level is not None and _strict(level) == _NO_CHANGES),
-        needs=(*_needs(seeds), *(() if _is_clear(own) else ("Lock",))),
+        needs=(
+            *_needs(seeds),
+            *(() if _is_clear(own) else ("Lock",)),
+            # Poppler calls such a field unsigned, and pyHanko calls an earlier
+            # signature invalid once its widget is drawn.
+            *(() if _is_one_object(field) else ("Kids",)),
+        ),
         digests=_digests(seeds),
         certifies=_certifies(seeds),
     )
+
+
+def _is_one_object(field: SignatureField) -> bool:
+    """Whether a field has no widget that is an object of its own."""
+    return all(widget is field.node for widget in field.widgets)
 
 
 def _is_clear(lock: DictionaryObject | None) -> bool:

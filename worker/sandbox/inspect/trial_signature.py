@@ -1,23 +1,20 @@
 """Proves that a document can be signed, by signing it with a key of nobody's.
 
-The trial goes the whole way of the engine, with the engine's own code: a signature,
-the validation data after it, a document timestamp, and data after that, which is as
-far as any level goes. What came out is validated as others do it, by pyHanko with its
-stock rules: a file whose signature would not hold is known before anybody signs.
+Two chains of signatures are tried, each as far as any level goes: signers with stamps,
+and one who is not seen followed by one in the document's own field. What came out is
+validated by pyHanko with its stock rules and by our own verifier, and compared with the
+document by readers that are not the engine: a file whose signature would not hold, or
+that would show something else, is known before anybody signs.
 """
 
 import asyncio
-import datetime as dt
-import io
-import secrets
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 
 from asn1crypto import x509
 from pyhanko.pdf_utils.crypt import AuthStatus
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.pdf_utils.misc import PdfDecodeLimitError
-from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.sign.fields import enumerate_sig_fields
 from pyhanko.sign.validation import (
     EmbeddedPdfSignature,
@@ -26,59 +23,56 @@ from pyhanko.sign.validation import (
 )
 from pyhanko_certvalidator import ValidationContext
 
+from appliance.domain.documents import Inspection
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.requests.levels import ValidationData
-from appliance.domain.vocab import Restriction
-from worker.pades import (
-    SignaturePlan,
-    Validated,
-    add_dss,
-    assemble,
-    fill_timestamp,
-    method_for,
-    prepare,
-    prepare_timestamp,
-)
-from worker.pades.incremental_file import GrowingFile
+from appliance.domain.verification import Answer, Check, CheckCode
+from worker.pades.appearance.fonts import StampFonts
 from worker.pades.pdf.document import find_page
 from worker.pades.pdf.revision import open_revision
 from worker.sandbox.inspect.pages import Page, has_doubtful_box, walk_pages
 from worker.sandbox.inspect.pdf_objects import key_of
+from worker.sandbox.inspect.second_reader import OriginalDocument
+from worker.sandbox.inspect.trial_chain import SignedCopy, chains, sign
 from worker.sandbox.inspect.trial_signer import trial_signer
-
-MOST_OBJECTS: Final = 8_388_607
-"""Indirect objects of a file (ISO 32000-1, annex C.2). Others give up at a table that
-says more, and what is appended is numbered from there."""
-_STAMP_BYTES: Final = 4096
-# What stands in the store is read by nobody here; a revision has to be made of it.
-_LATER: Final = b"\x30\x00"
+from worker.sandbox.structure import CheckedReader
+from worker.sandbox.verify.later_changes import TOO_COMPLEX
+from worker.sandbox.verify.verify import weigh
 
 
-def prove_signable(pdf: bytes, limit: int) -> None:
-    """Sign a copy, raise it to the highest level, and validate the result.
+def prove_signable(
+    pdf: bytes,
+    limit: int,
+    described: Inspection,
+    fonts: StampFonts | None,
+    earlier: Mapping[str, Check],
+) -> None:
+    """Sign copies, raise them to the highest level, and validate the results.
 
     Args:
         pdf: a document that was read already.
         limit: most pages that are taken.
+        described: it.
+        fonts: of the stamps; None: nobody is seen.
+        earlier: what our verifier answers for each of its signatures, by field.
 
     Raises:
         DocumentRefusedError: it cannot be extended, by a `PDF_*` code;
-            `PDF_UNVERIFIABLE`, its signature would not be valid.
+            `PDF_UNVERIFIABLE`, a signature would not be valid, or would change it.
     """
     with open_revision(pdf) as revision:
-        if revision.last_number > MOST_OBJECTS:
-            reason = "objects numbered beyond what programs read"
-            raise DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, reason)
         pages = walk_pages(revision.root, limit).pages
         _demand_findable(revision, pages)
         if any(has_doubtful_box(page) for page in pages):
             reason = "a page's box is not the same for all programs"
             raise DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, reason)
-        count = len(pages)
         del pages
-    name = f"Trial{secrets.token_hex(8)}"  # no field of the document's own
-    signed = _signed(pdf, name)
-    _read_back(signed, name, count, limit)
+    with closing(OriginalDocument(pdf)) as original:
+        for chain in chains(described, fonts):
+            signed = sign(pdf, chain, described.last_number, fonts)
+            reader = _read_back(signed, len(described.pages), limit)
+            if len(chain) > 1 or earlier:
+                _demand_whole(signed, reader, earlier)
+            original.demand_kept(signed.pdf, signed.marks)
 
 
 def _demand_findable(revision: IncrementalPdfFileWriter, pages: Sequence[Page]) -> None:
@@ -96,68 +90,24 @@ def _demand_findable(revision: IncrementalPdfFileWriter, pages: Sequence[Page]) 
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "pages not to be counted")
 
 
-def _signed(pdf: bytes, name: str) -> bytes:
-    """The document with an invisible trial signature, raised as far as levels go.
-
-    Raises:
-        DocumentRefusedError: the engine cannot do it.
-    """
-    signer = trial_signer()
-    method = method_for(signer.certificate)
-    plan = SignaturePlan(
-        field_name=name,
-        layout=None,
-        restriction=Restriction.NO_VALUE,
-        signed_at=dt.datetime.now(dt.UTC),
-        signer_name="Trial",
-        certificate=signer.certificate,
-        chain=(),
-        method=method,
-    )
-    prepared = prepare(pdf, plan, None)
-    increment = assemble(
-        prepared.increment,
-        contents_at=prepared.contents_at,
-        contents_length=prepared.contents_length,
-        signed_attributes=prepared.signed_attributes,
-        signature=signer.sign(prepared.digest),
-        method=method,
-        certificate=signer.certificate,
-        chain=(),
-    )
-    start = prepared.contents_at
-    contents = bytes.fromhex(
-        increment[start : start + prepared.contents_length].decode("ascii")
-    )
-    file = GrowingFile((pdf,))
-    file.append(increment)
-    data = ValidationData(certificates=(signer.certificate,))
-    file.append(add_dss(file.content, [Validated(contents, data)]))
-    stamp = prepare_timestamp(file.content, method.digest, _STAMP_BYTES)
-    # Any CMS will do: what counts is which objects a timestamp changes.
-    token = contents.rstrip(b"\0")
-    file.append(fill_timestamp(stamp, token))
-    padded = token + bytes(_STAMP_BYTES - len(token))
-    later = ValidationData(certificates=(signer.certificate,), ocsps=(_LATER,))
-    file.append(add_dss(file.content, [Validated(padded, later)]))
-    return file.content
-
-
-def _read_back(signed: bytes, name: str, pages: int, limit: int) -> None:
-    """Read the signed copy, find its pages, and validate the signature.
+def _read_back(signed: SignedCopy, pages: int, limit: int) -> CheckedReader:
+    """Read a signed copy, find its pages, and validate its first signature.
 
     Raises:
         DocumentRefusedError: `PDF_MALFORMED`, something is missing;
             `PDF_ENCRYPTED`, its integrity protection no longer holds;
             `PDF_UNVERIFIABLE`.
     """
-    reader = PdfFileReader(io.BytesIO(signed), strict=False)
+    reader = CheckedReader(signed.pdf)
     if reader.encrypted and reader.decrypt("").status is AuthStatus.FAILED:
         raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "protected by a MAC")
     # All of them: a validator walks them all to find ours.
     fields = {title: field for title, _, field in enumerate_sig_fields(reader)}
-    if name not in fields or len(walk_pages(reader.root, limit).pages) != pages:
+    is_there = all(name in fields for name in signed.fields)
+    if not is_there or len(walk_pages(reader.root, limit).pages) != pages:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "update not read back")
+    # Of the chain's first signature: it is the one that all the others follow.
+    name = signed.fields[0]
     try:
         status = _status(EmbeddedPdfSignature(reader, fields[name], name))
     except (MemoryError, PdfDecodeLimitError):
@@ -169,6 +119,41 @@ def _read_back(signed: bytes, name: str, pages: int, limit: int) -> None:
         raise DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, reason) from exc
     if not status.bottom_line:
         raise DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, _why(status))
+    return reader
+
+
+def _demand_whole(
+    signed: SignedCopy, reader: CheckedReader, earlier: Mapping[str, Check]
+) -> None:
+    """Demand that our verifier calls the signatures whole, and earlier ones as before.
+
+    Raises:
+        DocumentRefusedError: `PDF_UNVERIFIABLE`.
+    """
+    # How pages look is compared with the document itself, by `OriginalDocument`.
+    found = weigh(signed.pdf, reader, looks=False)
+    for name in signed.fields:
+        if not _is_whole(found.get(name)):
+            reason = "our verifier does not call it whole"
+            raise DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, reason)
+    for name, before in earlier.items():
+        if _is_whole(before) and not _is_whole(found.get(name)):
+            reason = "an earlier signature would not be whole any more"
+            raise DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, reason)
+
+
+def _is_whole(found: Check | None) -> bool:
+    """Say whether a signature holds, as far as the document's size lets that be said.
+
+    Where a stamp covers text is said to whoever verifies, and is for whoever places it.
+    """
+    return found is not None and (
+        found.answer is Answer.YES
+        or found == TOO_COMPLEX
+        or (
+            found.answer is Answer.UNCHECKED and found.code is CheckCode.LOOKS_DIFFERENT
+        )
+    )
 
 
 def _status(signature: EmbeddedPdfSignature) -> PdfSignatureStatus:

@@ -158,6 +158,11 @@ class History:
     def __contains__(self, number: int) -> bool:
         return number in self._listings
 
+    @property
+    def greatest(self) -> int:
+        """The greatest number that has an entry; 0 if there is none."""
+        return max(self._listings, default=0)
+
     def items(self) -> Iterator[tuple[int, list[Listing]]]:
         """Yield each number with its entries."""
         yield from self._listings.items()

@@ -5,7 +5,7 @@ Source: ISO 32000-2, 7.3.8, 7.5.4, 7.5.7 and 7.5.8.
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from worker.sandbox.structure.ambiguity import AmbiguityKind, Findings, Steps
@@ -90,6 +90,29 @@ class ListedObjects:
         self._check_hidden()
         self._check_section_numbers()
         self._check_references()
+
+    def values(self) -> Iterator[tuple[bytes, int, int]]:
+        """Yield the values of the last revision's objects, without their streams.
+
+        Each with the bytes that hold it, and its offsets in them, from and to. Objects
+        that cannot be read are left out.
+
+        Raises:
+            UsedUpError: the budget is used up.
+        """
+        for number, listings in self.history.items():
+            entry = listings[-1].entry
+            if not in_use(entry):
+                continue
+            if entry.kind == 1:
+                found = self.objects.read(entry.where)
+                if found is not None and found.number == number:
+                    yield self._pdf, found.tokens.at, found.tokens.end
+                continue
+            held = self._object_stream(entry.where, None)
+            if held is not None and entry.detail < len(held.starts):
+                ends = [*held.starts[entry.detail + 1 :][:1], len(held.content)]
+                yield held.content, held.starts[entry.detail], ends[0]
 
     def content(self, entry: Entry) -> tuple[bytes, bytes | None] | None:
         """Return the bytes of an object's value and of its stream, as read before.

@@ -24,11 +24,12 @@ from worker.sandbox.structure.ambiguity import (
 from worker.sandbox.structure.bytes_between import BytesBetween
 from worker.sandbox.structure.checked_reader import CheckedReader
 from worker.sandbox.structure.file_end import read_end
-from worker.sandbox.structure.history import History, read_chain
+from worker.sandbox.structure.history import History, in_use, read_chain
 from worker.sandbox.structure.linearization import check_linearization
 from worker.sandbox.structure.listed_objects import ListedObjects
 from worker.sandbox.structure.object_streams import ObjectStreamReader
 from worker.sandbox.structure.objects import ObjectReader
+from worker.sandbox.structure.references import references_in
 from worker.sandbox.structure.reread import (
     compare_contents,
     compare_places,
@@ -57,6 +58,22 @@ class _Numbers:
 
 
 @dataclass(frozen=True, slots=True)
+class References:
+    """Numbers of a file's objects, and those that its last revision refers to.
+
+    Args:
+        listed: the greatest number that a section lists, be it free.
+        greatest: of those, of the numbers below each `/Size`, and of all referred to.
+        dangling: the least number that is referred to and is no object; None if there
+            is none.
+    """
+
+    listed: int
+    greatest: int
+    dangling: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Structure:
     """Result of one reading.
 
@@ -71,6 +88,8 @@ class Structure:
     ambiguities: tuple[Ambiguity, ...]
     examined: bool
     used_up: bool = False
+    references: "References | None" = None
+    """Where it was asked for, and nothing kept it from being read."""
     _numbers: tuple[_Numbers, ...] = field(default=(), repr=False)
 
     def is_defined(self, number: int, end: int) -> bool:
@@ -99,6 +118,7 @@ def read_structure(
     *,
     steps: int = STEPS,
     appended_from: int = 0,
+    follow: bool = False,
 ) -> Structure:
     """Read the whole file once, in linear time, and find what is ambiguous.
 
@@ -109,16 +129,19 @@ def read_structure(
         appended_from: offset at which the kinds of `APPENDED_ONLY` begin to count;
             objects hidden before it are not searched.
         steps: budget; a token costs about one step, a byte of a stream almost nothing.
+        follow: whether to look at the references of a file that is not ambiguous.
     """
     reading = _Reading(pdf, opened, steps, appended_from)
     examined, used_up = True, False
+    references = None
     try:
         reading.run()
+        if follow:
+            references = reading.references()
     except UsedUpError as exc:
         examined, used_up = False, isinstance(exc, NoStepsError)
-    return Structure(
-        tuple(reading.findings.sorted()), examined, used_up, reading.numbers()
-    )
+    found = tuple(reading.findings.sorted())
+    return Structure(found, examined, used_up, references, reading.numbers())
 
 
 class _Reading:
@@ -133,6 +156,7 @@ class _Reading:
         self._steps = Steps(steps)
         self.findings = Findings()
         self._chain: list[Section] = []
+        self._listed: ListedObjects | None = None
 
     def run(self) -> None:
         """Read the file.
@@ -157,6 +181,7 @@ class _Reading:
             pdf, oldest_first, history, objects, streams, findings, steps
         )
         listed.check()
+        self._listed = listed
         between = BytesBetween(pdf, oldest_first, listed, sections, findings, steps)
         between.check(end, self._appended_from)
         opened, begin = self._opened, self._appended_from
@@ -171,6 +196,41 @@ class _Reading:
             compare_contents(
                 pdf, opened, history, listed.content, begin, findings, steps
             )
+
+    def references(self) -> References | None:
+        """Look at the references of the last revision; None for an ambiguous file.
+
+        Raises:
+            UsedUpError: the budget is used up.
+        """
+        listed = self._listed
+        if listed is None or any(
+            one.kind not in APPENDED_ONLY for one in self.findings.sorted()
+        ):
+            return None
+        sizes = [one.size - 1 for one in self._chain if one.size]
+        used = {
+            number
+            for number, listings in listed.history.items()
+            if in_use(listings[-1].entry)
+        }
+        # A cross-reference stream is an object that nothing has to list.
+        used |= {one.number for one in self._chain if one.number is not None}
+        referred: set[int] = set()
+        for data, start, end in listed.values():
+            referred.update(references_in(data, start, end, self._steps))
+        for one in self._chain[:1]:
+            referred.update(
+                references_in(self._pdf, one.trailer, one.end, self._steps)
+                if one.number is None
+                else ()
+            )
+        most = listed.history.greatest
+        return References(
+            listed=most,
+            greatest=max(most, *sizes, *referred, 0),
+            dangling=min(referred - used, default=None),
+        )
 
     def numbers(self) -> tuple[_Numbers, ...]:
         """Return the numbers that the sections list, the newest section first."""

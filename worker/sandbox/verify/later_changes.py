@@ -67,7 +67,7 @@ _APPENDED: Final = refuted(
 _UNREAD: Final = unchecked(
     CheckCode.NOT_EXAMINED, "the revisions that follow it cannot be read"
 )
-_UNEXAMINED: Final = unchecked(
+TOO_COMPLEX: Final = unchecked(
     CheckCode.NOT_EXAMINED, "the file is too complex for all of it to be examined"
 )
 
@@ -102,6 +102,7 @@ class RevisionHistory:
         reader: of the whole file, or of its longest signed revision that can be read.
         beyond: state of the file after the reader's end.
         ends: bytes at which signed bytes end.
+        looks: whether pages are drawn and compared; else somebody else has to.
     """
 
     def __init__(
@@ -110,7 +111,10 @@ class RevisionHistory:
         reader: CheckedReader,
         beyond: Beyond,
         ends: Collection[int],
+        *,
+        looks: bool = True,
     ) -> None:
+        self._looks = looks
         self._pdf = pdf
         self._beyond = beyond
         is_whole = beyond is Beyond.NOTHING
@@ -197,7 +201,7 @@ class RevisionHistory:
             return Followed(obstacle)
         if self._structure.used_up:
             # Neither would the rules end in time.
-            return Followed(_UNEXAMINED)
+            return Followed(TOO_COMPLEX)
         later = self._later.changes_after(signature)
         compared = self._compare(signature, end, later)
         different = compared.pictures.different
@@ -258,8 +262,8 @@ class RevisionHistory:
         """Compare what the pages show with what was signed, once a revision."""
         if end not in self._compared:
             revision = signature.signed_revision
-            if self._later.is_last(revision):
-                nothing = self._pictures.compare(end, revision, {})
+            if self._later.is_last(revision) or not self._looks:
+                nothing = PictureComparison((), 0, 0, ())
                 self._compared[end] = _Compared(nothing, CoveredPages(), is_masked=True)
                 return self._compared[end]
             widgets = self._pictures.widgets
@@ -348,7 +352,7 @@ class RevisionHistory:
         if later.answer is Answer.UNCHECKED:
             return unchecked(CheckCode.NOT_EXAMINED, later.reason)
         if not self._structure.examined:
-            return _UNEXAMINED
+            return TOO_COMPLEX
         if pictures.failed:
             page = pictures.failed[0]
             words = f"page {page} was changed, and cannot be drawn to be compared"

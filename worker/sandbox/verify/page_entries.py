@@ -40,7 +40,7 @@ def demand_same_entries(
     for key in old:
         if key in ignored:
             continue
-        if not same(old.raw_get(key), new.raw_get(key)):
+        if not same(old.raw_get(key), new.raw_get(key), reals=True):
             raise SuspiciousModification(f"{key} is spelled differently")
         demand_clear_names(old.raw_get(key))
 

@@ -342,7 +342,9 @@ def _is_unclear(name: str) -> bool:
     return False  # these bytes would have been read as other characters
 
 
-def same(old: object, new: object, *, spelled: bool = True) -> bool:
+def same(
+    old: object, new: object, *, spelled: bool = True, reals: bool = False
+) -> bool:
     """Return whether two decrypted objects are written alike, references unresolved.
 
     pyHanko's comparison raises `NotImplementedError` on proxies in arrays, which the
@@ -353,18 +355,24 @@ def same(old: object, new: object, *, spelled: bool = True) -> bool:
         old: an object.
         new: another one.
         spelled: whether equal texts must have equal bytes, too.
+        reals: whether real numbers of an array, as those of a box, may have become
+            equal integers: many programs write 0.0 as 0.
     """
-    todo = [(old, new)]
+    todo = [(old, new, False)]
     while todo:
-        a, b = todo.pop()
+        a, b, is_item = todo.pop()
         if isinstance(a, DictionaryObject) and isinstance(b, DictionaryObject):
             if a.keys() != b.keys() or not _same_data(a, b):
                 return False
-            todo += ((a.raw_get(key), b.raw_get(key)) for key in a)
+            todo += ((a.raw_get(key), b.raw_get(key), False) for key in a)
         elif isinstance(a, ArrayObject) and isinstance(b, ArrayObject):
             if len(a) != len(b):
                 return False
-            todo += zip(list.__iter__(a), list.__iter__(b), strict=True)
+            items = zip(list.__iter__(a), list.__iter__(b), strict=True)
+            todo += ((one, other, reals) for one, other in items)
+        elif is_item and isinstance(a, FloatObject) and isinstance(b, NumberObject):
+            if a != b:
+                return False
         elif (
             type(a) is not type(b)
             or a != b

@@ -165,39 +165,54 @@ def _verified(
     )
 
 
-def examine_signatures(pdf: bytes) -> Answer:
-    """Answer whether the signatures of a file are intact, and followed by nothing else.
+def weigh(
+    pdf: bytes, opened: CheckedReader | None = None, *, looks: bool = True
+) -> dict[str, Check]:
+    """Answer, for each signature, whether it is intact, and followed by nothing else.
 
     Trust does not matter here. Of many signatures the newest are examined.
 
     Args:
         pdf: the whole file.
+        opened: the same, where it was opened already.
+        looks: whether pages are drawn and compared.
+
+    Returns:
+        The most serious answer for each, by the full name of its field.
 
     Raises:
         DocumentRefusedError: it has more signatures than are checked.
     """
-    file = _open(pdf)
+    file = _open(pdf, opened, looks=looks)
     newest = [
         *file.of_people()[-_EXAMINED_AT_INTAKE:],
         # Apart: any number of timestamps leaves the signatures examined.
         *file.timestamps()[-_EXAMINED_AT_INTAKE:],
     ]
     with closing(file.history):
-        return worst(_answer(file, each) for each in newest)
+        return {each.title: _weigh(file, each) for each in newest}
 
 
 def _answer(file: _File, found: FilledSignature) -> Answer:
     """The answer for a signature without its signer."""
+    return _weigh(file, found).answer
+
+
+def _weigh(file: _File, found: FilledSignature) -> Check:
+    """The most serious answer for a signature without its signer."""
     report = _bare_report(file, found)
     questions = [report.integrity, report.coverage]
     if not found.is_timestamp:
         # What follows a timestamp follows the signatures before it, and is weighed
         # for them.
         questions.append(report.changes)
-    return worst(each.answer for each in questions)
+    gravest = worst(each.answer for each in questions)
+    return next(each for each in questions if each.answer is gravest)
 
 
-def _open(pdf: bytes) -> _File:
+def _open(
+    pdf: bytes, opened: CheckedReader | None = None, *, looks: bool = True
+) -> _File:
     """Open a file, or its longest signed revision that can be read and has signatures.
 
     Raises:
@@ -205,7 +220,8 @@ def _open(pdf: bytes) -> _File:
         Exception: of any kind, for a file of which no revision can be read.
     """
     try:
-        file = _opened(pdf, pdf, Beyond.NOTHING)
+        reader = _read(pdf) if opened is None else opened
+        file = _opened(pdf, reader, Beyond.NOTHING, looks=looks)
         if file.signatures:
             return file
     except MemoryError:
@@ -225,7 +241,7 @@ def _signed_revision(pdf: bytes, beyond: Beyond) -> _File | None:
     """Open the longest revision that a signature covers; None if there is none."""
     for end in _signed_ends(pdf):
         try:
-            file = _opened(pdf, pdf[:end], beyond)
+            file = _opened(pdf, _read(pdf[:end]), beyond)
         except MemoryError:
             raise
         except Exception:  # noqa: BLE001, S112 (the next one may be readable)
@@ -279,26 +295,28 @@ def _signed_ends(pdf: bytes) -> list[int]:
     ]
 
 
-def _opened(pdf: bytes, read: bytes, beyond: Beyond) -> _File:
+def _opened(
+    pdf: bytes, reader: CheckedReader, beyond: Beyond, *, looks: bool = True
+) -> _File:
     """Open every filled signature field, in the order they were signed.
 
     Args:
         pdf: the whole file.
-        read: the part of it to read.
+        reader: of the part of it that is read.
         beyond: state of the file after that part.
+        looks: as of `weigh`.
 
     Raises:
-        DocumentRefusedError: it needs a password, or there are too many.
+        DocumentRefusedError: there are too many.
     """
-    reader = _read(read)
     found: list[FilledSignature] = []
     for title, value, node in enumerate_sig_fields(reader, filled_status=True):
         if len(found) >= _SIGNATURES_MAX:
             raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "signatures")
-        found.append(open_signature(read, reader, str(title), value, node))
+        found.append(open_signature(reader.content, reader, str(title), value, node))
     found.sort(key=_revision)
     ends = {each.end for each in found}
-    history = RevisionHistory(pdf, reader, beyond, ends)
+    history = RevisionHistory(pdf, reader, beyond, ends, looks=looks)
     return _File(pdf, reader, tuple(found), history)
 
 

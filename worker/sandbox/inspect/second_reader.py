@@ -1,0 +1,227 @@
+"""Comparison of a document with its signed copy, by readers that are not the engine.
+
+qpdf compares the objects that the signatures wrote again, PDFium the pages. A signature
+may add a field, a note, data and a stamp; all else has to be as it was.
+
+Source: ISO 32000-2, 12.7 and 12.8; docs/documents.md "The trial signatures".
+"""
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import pikepdf
+import pypdfium2
+
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from worker.pades.pdf.fast_reader import Reader
+from worker.sandbox.page_looks import PageLooks, Rect
+
+_REFERENCE: Final = object()
+_ADDED: Final = frozenset(
+    {
+        # Of the catalog.
+        "/AcroForm",
+        "/Extensions",
+        "/DSS",
+        "/Version",
+        "/ADBE",
+        "/ESIC",
+        # Of a page, and of the form.
+        "/Annots",
+        "/Tabs",
+        "/Fields",
+        "/SigFlags",
+        # Tags of the fields (ISO 32000-2, 14.7).
+        "/K",
+        "/ParentTree",
+        "/ParentTreeNextKey",
+        "/Nums",
+        "/Limits",
+        # Validation data (ISO 32000-2, 12.8.4.3).
+        "/Certs",
+        "/OCSPs",
+        "/CRLs",
+        "/VRI",
+    }
+)
+"""Entries that a signature may add, make longer, or raise."""
+_OF_SIGNATURE: Final = re.compile(r"/[0-9A-F]{40}")
+"""Key of a signature's own validation data."""
+_OF_FIELD: Final = frozenset({"/V", "/AP", "/TU", "/F", "/P"})
+
+
+class OriginalDocument:
+    """A document, to be compared with signed copies of it.
+
+    Args:
+        pdf: the whole file.
+
+    Raises:
+        DocumentRefusedError: `PDF_UNVERIFIABLE`, qpdf cannot read it.
+    """
+
+    def __init__(self, pdf: bytes) -> None:
+        self._size = len(pdf)
+        try:
+            self._objects = _opened(pdf)
+        except pikepdf.PdfError as exc:
+            raise _changed("qpdf cannot read it") from exc
+        self._looks: PageLooks | None = None
+        with suppress(pypdfium2.PdfiumError):
+            self._looks = PageLooks(pdf)
+
+    def close(self) -> None:
+        """Close what qpdf and PDFium have open."""
+        self._objects.close()
+        if self._looks is not None:
+            self._looks.close()
+
+    def demand_kept(self, signed: bytes, marks: Mapping[int, Sequence[Rect]]) -> None:
+        """Demand that signing has changed nothing but what a signature is.
+
+        Args:
+            signed: a signed copy.
+            marks: where something is seen in it that was not: by 1-based page, in
+                points from its left and top, as it is seen.
+
+        Raises:
+            DocumentRefusedError: `PDF_UNVERIFIABLE`.
+        """
+        written = _written_since(signed, self._size)
+        before = self._objects
+        try:
+            with _opened(signed) as after:
+                _demand_same_trailer(before, after)
+                for key in written:
+                    old = before.get_object(key)
+                    if old is not None and not _is_kept(old, after.get_object(key)):
+                        raise _changed(f"object {key[0]} would be another one")
+        except pikepdf.PdfError as exc:
+            raise _changed("qpdf cannot read it") from exc
+        if self._looks is not None and marks:
+            self._demand_same_looks(self._looks, signed, marks)
+
+    def _demand_same_looks(
+        self, before: PageLooks, signed: bytes, marks: Mapping[int, Sequence[Rect]]
+    ) -> None:
+        """Demand that pages with marks look as they did, outside of these.
+
+        Raises:
+            DocumentRefusedError: `PDF_UNVERIFIABLE`.
+        """
+        try:
+            with PageLooks(signed) as after:
+                if len(before) != len(after):
+                    raise _changed("it would have other pages")
+                for page, boxes in marks.items():
+                    if before.without(page, boxes) != after.without(page, boxes):
+                        raise _changed("a page would look different")
+        except pypdfium2.PdfiumError as exc:
+            raise _changed("PDFium cannot read it") from exc
+
+
+def _written_since(signed: bytes, size: int) -> list[tuple[int, int]]:
+    """Numbers and generations that revisions after an offset list, each once."""
+    reader = Reader(io.BytesIO(signed), signed)
+    found: dict[tuple[int, int], None] = {}
+    for at in range(reader.total_revisions):
+        if reader.xrefs.get_startxref_for_revision(at) >= size:
+            for each in reader.xrefs.explicit_refs_in_revision(at):
+                found[each.idnum, each.generation] = None
+    return list(found)
+
+
+def _opened(pdf: bytes) -> pikepdf.Pdf:
+    return pikepdf.open(
+        io.BytesIO(pdf), suppress_warnings=True, inherit_page_attributes=False
+    )
+
+
+def _changed(reason: str) -> DocumentRefusedError:
+    return DocumentRefusedError(
+        ErrorCode.PDF_UNVERIFIABLE, f"after it is signed, {reason}"
+    )
+
+
+def _demand_same_trailer(before: pikepdf.Pdf, after: pikepdf.Pdf) -> None:
+    """Demand that the same catalog and information are named.
+
+    Raises:
+        DocumentRefusedError: `PDF_UNVERIFIABLE`.
+    """
+    for key in ("/Root", "/Info"):
+        old, new = before.trailer.get(key), after.trailer.get(key)
+        if (old is None) != (new is None) or (
+            old is not None and new is not None and old.objgen != new.objgen
+        ):
+            raise _changed(f"{key} would be another one")
+
+
+def _is_kept(old: Any, new: Any) -> bool:
+    """Say whether a value that was written again says all that it did.
+
+    References are followed nowhere: each object is compared by itself.
+    """
+    if isinstance(old, pikepdf.Stream):
+        return (
+            isinstance(new, pikepdf.Stream)
+            and old.stream_dict.unparse() == new.stream_dict.unparse()
+            and old.read_raw_bytes() == new.read_raw_bytes()
+        )
+    if isinstance(old, pikepdf.Dictionary) and isinstance(new, pikepdf.Dictionary):
+        return _are_entries_kept(old, new)
+    if isinstance(old, pikepdf.Array) and isinstance(new, pikepdf.Array):
+        # Of an object of its own: the notes of a page, fields, or tags.
+        return _is_longer(old, new)
+    return _told(old) == _told(new)
+
+
+def _are_entries_kept(old: pikepdf.Object, new: pikepdf.Object) -> bool:
+    """Say whether a dictionary lacks nothing, and what is new in it may be."""
+    may_be_filled = _is_signature_field(new)
+    return all(
+        _told(old.get(key)) == _told(new.get(key))
+        or (may_be_filled and key in _OF_FIELD)
+        or (key in _ADDED and _is_grown(old.get(key), new.get(key)))
+        or (old.get(key) is None and _OF_SIGNATURE.fullmatch(key) is not None)
+        for key in old.keys() | new.keys()
+    )
+
+
+def _is_grown(was: Any, has: Any) -> bool:
+    """Say whether a value that a signature may change lacks nothing of what it had."""
+    if isinstance(has, pikepdf.Array):
+        # One element stands by itself.
+        listed = was if isinstance(was, pikepdf.Array) else pikepdf.Array([was])
+        return was is None or _is_longer(listed, has)
+    if isinstance(was, pikepdf.Dictionary):
+        # Of its own number it would be compared by itself, and has it still.
+        return not was.is_indirect and _is_kept(was, has)
+    return was is None or has is not None
+
+
+def _is_longer(old: pikepdf.Object, new: pikepdf.Object) -> bool:
+    """Say whether an array begins with what it had, whatever follows."""
+    kept = [_told(each) for each in old.as_list()]
+    return kept == [_told(each) for each in new.as_list()][: len(kept)]
+
+
+def _is_signature_field(node: pikepdf.Object) -> bool:
+    """Say whether a dictionary is a signature field, or a widget of one."""
+    parent = node.get("/Parent")
+    kinds = [node.get("/FT")]
+    if isinstance(parent, pikepdf.Dictionary):
+        kinds.append(parent.get("/FT"))
+    return "/Sig" in kinds
+
+
+def _told(value: Any) -> tuple[object, object]:
+    """A value, with references as such, so that it can be compared."""
+    if not isinstance(value, pikepdf.Object):
+        return type(value), value
+    if value.is_indirect:
+        return _REFERENCE, value.objgen
+    return bytes, value.unparse()

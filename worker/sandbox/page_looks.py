@@ -1,0 +1,109 @@
+"""Pages as PDFium draws them, small, to be compared; in confined jobs only."""
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Final, Self
+
+import pypdfium2
+from PIL import Image
+
+PAGES_MOST: Final = 40
+_CPU_S: Final = 2.0
+"""Processor time of one comparison in seconds; no page is begun later."""
+_SCALE: Final = 0.5
+_SIDE_PX_MOST: Final = 1_000
+_MARGIN_PX: Final = 1
+"""Anti-aliasing draws edges into the neighbours."""
+Rect = tuple[float, float, float, float]
+
+
+class PageLooks:
+    """Pictures of one file's pages.
+
+    Args:
+        pdf: the whole file, not encrypted or with the empty password.
+
+    Raises:
+        pypdfium2.PdfiumError: PDFium cannot read it.
+    """
+
+    def __init__(self, pdf: bytes) -> None:
+        self._document = pypdfium2.PdfDocument(pdf)
+        if self._document.get_formtype() != pypdfium2.raw.FORMTYPE_NONE:
+            # Before anything else is asked, or the values of fields would be missing.
+            self._document.init_forms()
+        self._kept: dict[int, Image.Image] = {}
+
+    def __len__(self) -> int:
+        return len(self._document)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._document.close()
+
+    def picture(self, number: int) -> Image.Image:
+        """A page, drawn once.
+
+        Args:
+            number: 1-based.
+
+        Raises:
+            pypdfium2.PdfiumError: PDFium cannot draw it.
+        """
+        if number not in self._kept:
+            page = self._document[number - 1]
+            longest = max(*page.get_size(), 1)
+            scale = min(_SCALE, _SIDE_PX_MOST / longest)
+            self._kept[number] = page.render(scale=scale).to_pil()
+        return self._kept[number]
+
+    def without(self, number: int, marks: Sequence[Rect]) -> Image.Image:
+        """A copy of a page's picture with boxes painted over.
+
+        Args:
+            number: 1-based.
+            marks: x0, y0, x1, y1 on the page as seen, in points from its left and top.
+        """
+        picture = self.picture(number).copy()
+        width, height = self._document[number - 1].get_size()
+        across, down = picture.width / max(width, 1), picture.height / max(height, 1)
+        for x0, y0, x1, y1 in marks:
+            box = (
+                math.floor(x0 * across) - _MARGIN_PX,
+                math.floor(y0 * down) - _MARGIN_PX,
+                math.ceil(x1 * across) + _MARGIN_PX,
+                math.ceil(y1 * down) + _MARGIN_PX,
+            )
+            picture.paste(0, box)
+        return picture
+
+
+def are_drawn_alike(pdf: bytes, copy: bytes) -> bool:
+    """Say whether the pages of a file and of its copy look the same.
+
+    The first pages count, as many as there is time for. Where the file cannot be drawn,
+    nothing is known to differ.
+
+    Args:
+        pdf: a whole file, perhaps a damaged one.
+        copy: another one, with as many pages.
+    """
+    until = time.process_time() + _CPU_S
+    try:
+        with closing(PageLooks(pdf)) as before, closing(PageLooks(copy)) as after:
+            for number in range(1, min(len(before), len(after), PAGES_MOST) + 1):
+                if before.picture(number) != after.picture(number):
+                    return False
+                if time.process_time() > until:
+                    return True
+    except pypdfium2.PdfiumError:
+        return True
+    return True
