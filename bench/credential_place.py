@@ -202,6 +202,7 @@ class CredentialPlace:
             core.clock,
             installation,
             GenerationCheck(session, core.store),
+            Inspections(core.store, core.documents, core.inspector, core.clock),
         )
         self._integrator = IntegratorId(new_id())
         self._document = ""

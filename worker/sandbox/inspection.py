@@ -35,7 +35,7 @@ from worker.sandbox.inspect.pdf_objects import Budget
 from worker.sandbox.inspect.signature_permissions import signing_facts
 from worker.sandbox.inspect.single_reading import demand_single_reading
 from worker.sandbox.inspect.trailer_checks import is_well_ended
-from worker.sandbox.inspect.trial_signature import prove_signable
+from worker.sandbox.trial.trial_signature import prove_signable
 from worker.sandbox.verify.verify import weigh
 
 use_all_predictors()

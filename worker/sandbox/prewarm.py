@@ -35,13 +35,13 @@ from pyhanko_certvalidator.registry import SimpleCertificateStore
 
 from appliance.core.system.late_imports import load_codecs, load_late
 from appliance.domain.documents import FindingKind
-from worker.sandbox.inspect.trial_signer import trial_signer
 from worker.sandbox.inspection import inspect
 from worker.sandbox.job import Tools
 from worker.sandbox.logo_pixels import logo_rows
 from worker.sandbox.render import render
 from worker.sandbox.repair import repair
 from worker.sandbox.text_search import find_text
+from worker.sandbox.trial.trial_signer import trial_signer
 from worker.sandbox.verify.verify import verify
 
 LATE: Final = (

@@ -8,6 +8,7 @@ that was cut off: what it lacks nobody knows.
 
 import io
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
@@ -69,7 +70,7 @@ def repair(pdf: bytes) -> RepairedCopy:
             pages = len(opened.pages)  # which mends the tree
             mended = _mend(opened)
             copy = _written(opened)
-            warnings = [str(each) for each in opened.get_warnings()]
+            said = [str(each) for each in opened.get_warnings()]
     except pikepdf.PasswordError as exc:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED) from exc
     except pikepdf.PdfError as exc:
@@ -79,7 +80,7 @@ def repair(pdf: bytes) -> RepairedCopy:
     _demand_same_pages(pdf, copy, pages)
     if not are_drawn_alike(pdf, copy):
         mended.add(Damage.LOOK)
-    return RepairedCopy(copy, _damage(pdf, warnings, mended))
+    return RepairedCopy(copy, _damage(pdf, said, mended))
 
 
 def _mend(opened: pikepdf.Pdf) -> set[Damage]:
@@ -196,6 +197,17 @@ def _signatures_for_pyhanko(pdf: bytes) -> int:
 def _written(opened: pikepdf.Pdf) -> bytes:
     """The file as qpdf understands it."""
     out = io.BytesIO()
+    if "/Size" not in opened.trailer:
+        # qpdf writes the right number where there is one.
+        opened.trailer["/Size"] = 1
+    with warnings.catch_warnings():
+        # Of fields that the form does not list: they are as they were.
+        warnings.simplefilter("ignore", pikepdf.PageCopyWarning)
+        _save(opened, out)
+    return out.getvalue()
+
+
+def _save(opened: pikepdf.Pdf, out: io.BytesIO) -> None:
     if opened.is_encrypted:
         # pyHanko compares the objects of encrypted object streams wrongly, so that any
         # later revision would make a signature invalid for it.
@@ -211,7 +223,6 @@ def _written(opened: pikepdf.Pdf) -> bytes:
             compress_streams=False,
             stream_decode_level=pikepdf.StreamDecodeLevel.none,
         )
-    return out.getvalue()
 
 
 def _demand_same_pages(pdf: bytes, copy: bytes, pages: int) -> None:

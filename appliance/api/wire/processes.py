@@ -258,11 +258,11 @@ def _document(
     """
     sent = given.get("documento", {})
     if not isinstance(sent, dict):
-        return SentDocument(), file
+        return SentDocument.read({}), file
     sent = said(sent)
     named = SentDocument.read_all(sent, faults, under="documento.")
     if named is None:
-        named = sound(SentDocument, sent, ("documentoId", "nombre"))
+        named = sound(SentDocument, sent, ("documentoId", "nombre", "reparar"))
         return named, file if named.upload is None else named.upload
     document: DocumentBytes | str | None = None
     with faults.collected():

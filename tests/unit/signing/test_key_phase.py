@@ -50,6 +50,7 @@ def signer_of(*, documents: object = None, completion: object = None) -> Documen
         clock=MovingClock(NOON),
         installation="x",
         served=none,
+        inspections=none,
         refuses_tests=True,
     )
 

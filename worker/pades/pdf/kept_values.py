@@ -22,8 +22,8 @@ from pyhanko.pdf_utils.generic import (
 def keep_values() -> None:
     """Have pyHanko write numbers by their digits, and strings by their bytes."""
     FloatObject.__repr__ = _digits  # type: ignore[method-assign]
-    if TextStringObject.write_to_stream is not _write_text:
-        TextStringObject.write_to_stream = _write_text  # type: ignore[method-assign]
+    # mypy takes the function for an unbound one.
+    TextStringObject.write_to_stream = _write_text  # type: ignore[method-assign, assignment]
 
 
 def _digits(number: FloatObject) -> str:

@@ -31,10 +31,10 @@ from worker.pades.pdf.document import find_page
 from worker.pades.pdf.revision import open_revision
 from worker.sandbox.inspect.pages import Page, has_doubtful_box, walk_pages
 from worker.sandbox.inspect.pdf_objects import key_of
-from worker.sandbox.inspect.second_reader import OriginalDocument
-from worker.sandbox.inspect.trial_chain import SignedCopy, chains, sign
-from worker.sandbox.inspect.trial_signer import trial_signer
 from worker.sandbox.structure import CheckedReader
+from worker.sandbox.trial.second_reader import OriginalDocument
+from worker.sandbox.trial.trial_chain import SignedCopy, chains, sign
+from worker.sandbox.trial.trial_signer import trial_signer
 from worker.sandbox.verify.later_changes import TOO_COMPLEX
 from worker.sandbox.verify.verify import weigh
 

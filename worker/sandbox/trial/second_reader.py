@@ -96,7 +96,8 @@ class OriginalDocument:
             with _opened(signed) as after:
                 _demand_same_trailer(before, after)
                 for key in written:
-                    old = before.get_object(key)
+                    # A number that nothing had is new.
+                    old: object = before.get_object(key)
                     if old is not None and not _is_kept(old, after.get_object(key)):
                         raise _changed(f"object {key[0]} would be another one")
         except pikepdf.PdfError as exc:
@@ -154,9 +155,7 @@ def _demand_same_trailer(before: pikepdf.Pdf, after: pikepdf.Pdf) -> None:
     """
     for key in ("/Root", "/Info"):
         old, new = before.trailer.get(key), after.trailer.get(key)
-        if (old is None) != (new is None) or (
-            old is not None and new is not None and old.objgen != new.objgen
-        ):
+        if _told(old) != _told(new):
             raise _changed(f"{key} would be another one")
 
 

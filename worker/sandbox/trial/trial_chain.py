@@ -35,7 +35,7 @@ from worker.pades import (
 )
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.incremental_file import GrowingFile
-from worker.sandbox.inspect.trial_signer import trial_signer
+from worker.sandbox.trial.trial_signer import trial_signer
 
 _STAMP_BYTES: Final = 4096
 # What stands in the store is read by nobody here; a revision has to be made of it.

@@ -1,0 +1,364 @@
+"""Documents of more than one reading: written anew, or refused; never signed as is.
+
+Source: docs/documents.md "One reading".
+"""
+
+import io
+from pathlib import Path
+from typing import Final
+
+import pikepdf
+import pytest
+
+from appliance.domain.documents import Damage, FindingKind, Inspection
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.verification import Answer
+from tests.support.documents import hostile_pdfs
+from tests.support.documents.ambiguous_pdfs import AMBIGUOUS, upon
+from tests.support.documents.appended_revisions import Appended
+from tests.support.documents.hostile_pdfs import CONTENT, PAGE
+from tests.support.documents.software_signer import signed
+from worker.pades.appearance.fonts import load_fonts
+from worker.sandbox.inspect.single_reading import (
+    MOST_OBJECTS,
+    ROOM,
+    demand_single_reading,
+)
+from worker.sandbox.inspection import inspect
+from worker.sandbox.repair import repair
+from worker.sandbox.structure import CheckedReader, read_structure
+from worker.sandbox.trial.trial_chain import TrialSignature, chains, sign
+from worker.sandbox.verify.verify import weigh
+
+FONTS: Final = load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
+PAGES: Final = 10
+NOT_TAKEN: Final = {
+    ErrorCode.PDF_AMBIGUOUS,
+    ErrorCode.PDF_UNVERIFIABLE,
+    ErrorCode.PDF_MALFORMED,
+    ErrorCode.PDF_NO_PAGES,
+    ErrorCode.PDF_TOO_COMPLEX,
+    ErrorCode.PDF_ENCRYPTED,
+}
+
+
+def taken(pdf: bytes) -> Inspection:
+    """The inspection of a document, as a job of the sandbox has it."""
+    return inspect(pdf, PAGES, FONTS)
+
+
+def refusal(pdf: bytes) -> ErrorCode:
+    """The code by which a document is not taken as it is; other errors are repaired."""
+    try:
+        taken(pdf)
+    except DocumentRefusedError as exc:
+        return exc.code
+    except Exception:  # noqa: BLE001 (a job answers PDF_MALFORMED for any of them)
+        return ErrorCode.PDF_MALFORMED
+    return ErrorCode.INTERNAL
+
+
+def assert_one_reading(copy: bytes) -> None:
+    """No other reading, all numbers in use, nothing referred to that is not there."""
+    structure = read_structure(copy, CheckedReader(copy), follow=True)
+    assert structure.ambiguities == ()
+    assert structure.references is not None
+    assert structure.references.dangling is None
+    assert structure.references.greatest == structure.references.listed
+
+
+@pytest.mark.parametrize("name", AMBIGUOUS)
+def test_unsigned_document_is_never_taken_as_it_is(name: str) -> None:
+    """Its copy has one reading, and is taken; or there is none."""
+    with upon(hostile_pdfs.plain()):
+        pdf = AMBIGUOUS[name][0]()
+
+    assert refusal(pdf) in NOT_TAKEN
+    try:
+        made = repair(pdf)
+    except DocumentRefusedError:
+        return
+
+    assert_one_reading(made.pdf)
+    assert taken(made.pdf).signatures == 0
+    assert repair(pdf) == made
+
+
+def test_most_unsigned_documents_are_written_anew() -> None:
+    """What can be read by qpdf is: a refusal is the exception."""
+    made = 0
+    for make, _ in AMBIGUOUS.values():
+        with upon(hostile_pdfs.plain()):
+            pdf = make()
+        try:
+            made += bool(repair(pdf).pdf)
+        except DocumentRefusedError:
+            continue
+    assert made > 0.7 * len(AMBIGUOUS)
+
+
+@pytest.mark.parametrize("name", AMBIGUOUS)
+def test_signed_document_is_refused(name: str) -> None:
+    """Whatever is appended to it: nobody signs on top, and nobody breaks it."""
+    pdf = AMBIGUOUS[name][0]()
+
+    assert refusal(pdf) in NOT_TAKEN
+    with pytest.raises(DocumentRefusedError):
+        repair(pdf)
+
+
+STRAY: Final = b"<</Type/Sig/Filter/Adobe.PPKLite/ByteRange[0 1 2 3]/Contents<00>>>"
+
+
+def test_object_that_looks_like_a_signature_protects_nothing() -> None:
+    """Only the value of a signature field is one."""
+    pdf = hostile_pdfs.plain(page=b"/Contents 6 0 R", o5=STRAY, o6=CONTENT)
+
+    assert refusal(pdf) is ErrorCode.PDF_AMBIGUOUS
+    assert_one_reading(repair(pdf).pdf)
+
+
+def test_empty_signature_field_is_no_signature() -> None:
+    """Nor does it keep the copy from being taken."""
+    pdf = hostile_pdfs.plain(
+        b"/AcroForm<</Fields[5 0 R]>>",
+        b"/Annots[5 0 R]/Contents 4 0 R/Contents 6 0 R",
+        o5=b"<</Type/Annot/Subtype/Widget/FT/Sig/T(Firma)/Rect[10 10 90 40]/P 3 0 R>>",
+        o6=CONTENT,
+    )
+
+    copy = repair(pdf).pdf
+
+    assert [each.name for each in taken(copy).signing.empty] == ["Firma"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "objects"),
+    [
+        (b"/Annots[99 0 R]", {}),
+        (b"/Resources<</XObject<</X 99 0 R>>>>", {}),
+        (b"/Note(1 \\(2\\) 3)/PieceInfo 99 0 R", {}),
+        (b"/Group 99 1 R", {}),
+        (b"/Resources 5 0 R", {"o5": b"<</Font[<</F 99 0 R>>]>>"}),
+    ],
+)
+def test_reference_to_nothing_is_written_anew(
+    entries: bytes, objects: dict[str, bytes]
+) -> None:
+    """A later revision could define it: null today, a picture tomorrow."""
+    pdf = hostile_pdfs.plain(page=entries, **objects)
+
+    assert refusal(pdf) is ErrorCode.PDF_AMBIGUOUS
+    assert_one_reading(repair(pdf).pdf)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"(99 0 R)",
+        b"(a (99 0 R) b)",
+        b"(a (b (c (99 0 R))) \\) 99 0 R)",
+        b"<3939203020 52>",
+        b"1 % 99 0 R\n",
+    ],
+)
+def test_text_is_no_reference(text: bytes) -> None:
+    """Strings and comments refer to nothing, however deep their parentheses are."""
+    described = taken(hostile_pdfs.plain(page=b"/Note " + text))
+
+    assert described.last_number == 4
+
+
+def test_reference_in_a_signed_document_is_numbered_above() -> None:
+    """It cannot be written anew: what is appended gets greater numbers."""
+    pdf = signed(hostile_pdfs.plain(page=b"/PieceInfo 5000 0 R"))
+
+    above = demand_single_reading(pdf, PAGES, signed=True)
+
+    assert above == 5000
+    copy = sign(pdf, (TrialSignature(),), above, FONTS).pdf
+    assert min(_numbers(copy) - _numbers(pdf)) == 5001
+
+
+def _numbers(pdf: bytes) -> set[int]:
+    with pikepdf.open(io.BytesIO(pdf)) as opened:
+        return {each.objgen[0] for each in opened.objects}
+
+
+def test_numbers_without_room_are_written_anew() -> None:
+    """Numbers that `/Size` leaves out, and numbers near the last one there is."""
+    high = MOST_OBJECTS - ROOM + 1
+    gap = hostile_pdfs.plain().replace(b"/Size 5", b"/Size 900000")
+    end = hostile_pdfs.build(
+        {
+            1: b"<</Type/Catalog/Pages 2 0 R>>",
+            2: b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            3: PAGE.replace(b"4 0 R", b"%d 0 R" % high),
+            high: CONTENT,
+        }
+    )
+
+    assert refusal(gap) is ErrorCode.PDF_AMBIGUOUS
+    assert refusal(end) in {ErrorCode.PDF_UNVERIFIABLE, ErrorCode.PDF_AMBIGUOUS}
+    for pdf in (gap, end):
+        assert taken(repair(pdf).pdf).last_number < ROOM
+
+
+def test_usage_rights_are_gone_from_a_copy() -> None:
+    """And it says so."""
+    pdf = hostile_pdfs.plain(
+        b"/Perms<</UR3 5 0 R>>", b"/Contents 6 0 R", o5=STRAY, o6=CONTENT
+    )
+
+    made = repair(pdf)
+
+    assert Damage.USAGE_RIGHTS in made.damage
+    assert b"/Perms" not in made.pdf
+
+
+def test_copy_that_looks_different_says_so() -> None:
+    """PDFium draws the page that is listed first, qpdf keeps the one listed last."""
+    pdf = _page_listed_twice()
+
+    made = repair(pdf)
+
+    assert refusal(pdf) is ErrorCode.PDF_AMBIGUOUS
+    assert Damage.LOOK in made.damage
+
+
+def _page_listed_twice() -> bytes:
+    """A page that a table has at two places, with another content at each."""
+    other = PAGE.replace(b"4 0 R", b"5 0 R")
+    pdf = hostile_pdfs.plain(o5=CONTENT.replace(b"0 0 100", b"9 9 180"), o6=other)
+    at = pdf.index(b"6 0 obj")
+    # Object 6 is the second object 3, and the last row lists it.
+    pdf = pdf[:at] + b"3" + pdf[at + 1 :]
+    row = b"%010d 00000 n \n" % at
+    return (
+        pdf.replace(b"0 7\n", b"0 6\n")
+        .replace(row, b"3 1\n" + row)
+        .replace(b"/Size 7", b"/Size 6")
+    )
+
+
+def test_second_stamp_leaves_reals_as_they_are() -> None:
+    """A page with `0.0` in its box is written again for the second signer's stamp."""
+    page = PAGE.replace(b"[0 0 200 300]", b"[0.0 0.0 200.0 300.50]")
+    pdf = hostile_pdfs.build(
+        {
+            1: b"<</Type/Catalog/Pages 2 0 R>>",
+            2: b"<</Type/Pages/Kids[3 0 R 5 0 R]/Count 2>>",
+            3: page,
+            4: CONTENT,
+            5: page,
+        }
+    )
+
+    described = taken(pdf)
+
+    assert len(described.pages) == 2
+    chain = chains(described, FONTS)[0]
+    copy = sign(pdf, chain, described.last_number, FONTS)
+    assert len(chain) == len(copy.marks) == 2
+    assert {each.answer for each in weigh(copy.pdf).values()} <= {Answer.YES, Answer.NO}
+    assert all(weigh(copy.pdf)[name].answer is Answer.YES for name in copy.fields)
+
+
+def test_strings_are_written_again_by_their_bytes() -> None:
+    """The colours of a picture may look like UTF-16; a stamp changes none of them."""
+    palette = b"<FEFF00410042>"
+    page = (
+        PAGE[:-2]
+        + b"/Resources<</ColorSpace<</C[/Indexed/DeviceRGB 1 %s]>>>>>>" % palette
+    )
+    pdf = hostile_pdfs.build(
+        {
+            1: b"<</Type/Catalog/Pages 2 0 R>>",
+            2: b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            3: page,
+            4: CONTENT,
+        }
+    )
+    described = taken(pdf)
+
+    copy = sign(pdf, chains(described, FONTS)[0], described.last_number, FONTS).pdf
+
+    with pikepdf.open(io.BytesIO(copy)) as opened:
+        kept = opened.pages[0].obj.Resources.ColorSpace.C[3]
+    assert bytes(kept) == bytes.fromhex(palette.strip(b"<>").decode())
+
+
+def test_trailer_without_information_stays_so() -> None:
+    """PyHanko would take `/Info` from the trailer before."""
+    revision = Appended(
+        hostile_pdfs.plain(o5=b"<</Title(Otro)>>").replace(
+            b"/Root", b"/Info 5 0 R/Root"
+        )
+    )
+    revision.add(4, CONTENT)
+    pdf = revision.table().replace(b"/Size 1000", b"/Size 6")
+    described = taken(pdf)
+
+    copy = sign(pdf, chains(described, FONTS)[0], described.last_number, FONTS).pdf
+
+    with pikepdf.open(io.BytesIO(copy)) as opened:
+        assert "/Info" not in opened.trailer
+
+
+def test_fields_that_readers_draw_stay_so() -> None:
+    """What a signer saw in a field is not gone once it is signed."""
+    pdf = hostile_pdfs.plain(
+        b"/AcroForm<</Fields[5 0 R]/NeedAppearances true/DA(/Helv 12 Tf 0 g)>>",
+        b"/Annots[5 0 R]",
+        o5=b"<</Type/Annot/Subtype/Widget/FT/Tx/T(Monto)/V(100)/Rect[10 10 90 40]>>",
+    )
+    described = taken(pdf)
+
+    copy = sign(pdf, chains(described, FONTS)[0], described.last_number, FONTS).pdf
+
+    with pikepdf.open(io.BytesIO(copy)) as opened:
+        assert opened.Root.AcroForm.NeedAppearances is True
+        assert opened.Root.AcroForm.SigFlags == 3
+
+
+def test_field_with_a_widget_of_its_own_cannot_be_signed() -> None:
+    """Poppler calls it unsigned; the document itself can be signed."""
+    pdf = hostile_pdfs.plain(
+        b"/AcroForm<</Fields[5 0 R]>>",
+        b"/Annots[6 0 R]",
+        o5=b"<</FT/Sig/T(Firma)/Kids[6 0 R]>>",
+        o6=b"<</Type/Annot/Subtype/Widget/Parent 5 0 R/Rect[10 10 90 40]/P 3 0 R>>",
+    )
+
+    (field,) = taken(pdf).signing.empty
+
+    assert not field.usable
+    assert field.needs == ("Kids",)
+
+
+def test_encrypted_copy_has_no_object_streams() -> None:
+    """A second stamp would make the first signature invalid for pyHanko."""
+    page = PAGE[:-2] + b"/Resources<</Font<</F 6 0 R>>>>>>"
+    plain = hostile_pdfs.build(
+        {
+            1: b"<</Type/Catalog/Pages 2 0 R>>",
+            2: b"<</Type/Pages/Kids[3 0 R 5 0 R]/Count 2>>",
+            3: page,
+            4: CONTENT,
+            5: page,
+            6: b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        }
+    )
+    out = io.BytesIO()
+    with pikepdf.open(io.BytesIO(plain)) as opened:
+        opened.save(
+            out,
+            encryption=pikepdf.Encryption(owner="o", user="", R=6),
+            object_stream_mode=pikepdf.ObjectStreamMode.generate,
+        )
+    pdf = out.getvalue()
+
+    assert refusal(pdf) is ErrorCode.PDF_UNVERIFIABLE
+    copy = repair(pdf).pdf
+    assert b"/ObjStm" not in copy
+    assert FindingKind.ENCRYPTED_EMPTY_PASSWORD in taken(copy).findings

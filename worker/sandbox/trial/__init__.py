@@ -1,0 +1,1 @@
+"""Trial signatures, by which a document is tried before anybody signs it."""
