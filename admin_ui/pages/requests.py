@@ -52,6 +52,7 @@ _FIELDS: Final = {
     "PDF_NO_PAGES": "file",
     "PDF_TOO_COMPLEX": "file",
     "PDF_UNVERIFIABLE": "file",
+    "PDF_EXTERNAL_CONTENT": "file",
     "PDF_LOCKED": "file",
 }
 

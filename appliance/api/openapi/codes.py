@@ -55,6 +55,7 @@ EXAMINED: Final = frozenset(
         E.PDF_NO_PAGES,
         E.PDF_TOO_COMPLEX,
         E.PDF_UNVERIFIABLE,
+        E.PDF_EXTERNAL_CONTENT,
         E.PDF_NOT_ALLOWED,
         E.PDF_LOCKED,
         E.SANDBOX_UNAVAILABLE,

@@ -18,6 +18,7 @@ REFUSALS: Final = frozenset(
         ErrorCode.PDF_NO_PAGES,
         ErrorCode.PDF_TOO_COMPLEX,
         ErrorCode.PDF_UNVERIFIABLE,
+        ErrorCode.PDF_EXTERNAL_CONTENT,
         ErrorCode.PICTURE_UNUSABLE,
     }
 )
