@@ -107,7 +107,7 @@ TOLD = {
     "files inside": (pdfs.embedded_file(), {FindingKind.EMBEDDED_FILES}),
     "static XFA": (pdfs.xfa(dynamic=False), {FindingKind.XFA_STATIC}),
     "film": (
-        hostile_pdfs.annotated(b"/Subtype/RichMedia/Rect[0 0 9 9]"),
+        hostile_pdfs.annotated(b"/Subtype/RichMedia/Rect[0 0 9 9]", drawn=True),
         {FindingKind.RICH_MEDIA},
     ),
     "layer that is off": (
