@@ -149,6 +149,9 @@ FOREIGN_FONTS: Final[Mapping[str, bytes]] = {
     "form in thirty forms": nested_forms(
         b"/Resources<</Font<</T%s>>>>" % _ARIAL_FONT, _TEXT
     ),
+    "name that is no text": drawing(
+        b"/Font<</#FF 5 0 R>>", _TEXT.replace(b"/T ", b"/#FF "), o5=_ARIAL_FONT
+    ),
     "appearance": noted(
         b"/Subtype/Stamp" + _SHOWN,
         stream(_FORM + b"/Resources<</Font<</T%s>>>>" % _ARIAL_FONT, _TEXT),

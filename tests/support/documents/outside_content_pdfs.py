@@ -91,6 +91,9 @@ EXTERNAL: Final[Mapping[str, bytes]] = {
     "key spelt in another way": plain(o4=stream(b"/#46(a.bin)")),
     "data besides": plain(o4=stream(OUTSIDE, b"0 0 100 100 re f")),
     "image": drawing(b"/XObject<</X 5 0 R>>", o5=stream(_GREY + OUTSIDE)),
+    "image of a name that is no text": drawing(
+        b"/XObject<</#FF 5 0 R>>", b"/#FF Do", o5=stream(_GREY + OUTSIDE)
+    ),
     "mask of an image": drawing(
         b"/XObject<</X 5 0 R>>",
         o5=stream(_GREY + b"/SMask 6 0 R", b"0"),
@@ -164,6 +167,9 @@ INSIDE: Final[Mapping[str, bytes]] = {
     "file that is none": plain(o4=stream(b"/F 4", b"0 0 9 9 re f")),
     "reference to nothing": drawing(
         b"/XObject<</X 5 0 R>>", o5=stream(_FORM + b"/Ref<<>>")
+    ),
+    "file of a name that is no text": plain(
+        b"/#FF 4", o5=stream(b"/#FF 4/F 4", b"0 0 9 9 re f")
     ),
     "inline image": plain(
         o4=stream(b"", b"q 9 0 0 9 9 9 cm BI/W 1/H 1/BPC 8/CS/G/F/AHx ID 7F> EI Q")

@@ -17,7 +17,6 @@ _CPU_S: Final = 1.0
 """As long as is asked whether the document leads to a stream."""
 _CHECKED_EACH: Final = 256
 """Objects between two looks at the clock."""
-_TRAILER: Final = ("/Root", "/Info")
 
 ObjectId = tuple[int, int]
 """Number and generation of an indirect object."""
@@ -98,7 +97,7 @@ def _reached(opened: pikepdf.Pdf, suspects: set[ObjectId]) -> set[ObjectId]:
     until = time.process_time() + _CPU_S
     reached: set[ObjectId] = set()
     seen: set[ObjectId] = set()
-    todo = [opened.trailer.get(key) for key in _TRAILER]
+    todo: list[object] = [opened.trailer]
     steps = 0
     while todo and reached != suspects:
         steps += 1
@@ -121,7 +120,7 @@ def _reached(opened: pikepdf.Pdf, suspects: set[ObjectId]) -> set[ObjectId]:
     return reached
 
 
-def _parts(each: pikepdf.Object) -> Iterator[pikepdf.Object]:
+def _parts(each: pikepdf.Object) -> Iterator[object]:
     """What an object consists of, references followed."""
     if isinstance(each, pikepdf.Array):
         yield from each
