@@ -53,6 +53,7 @@ _FIELDS: Final = {
     "PDF_TOO_COMPLEX": "file",
     "PDF_UNVERIFIABLE": "file",
     "PDF_AMBIGUOUS": "file",
+    "PDF_EXTERNAL_CONTENT": "file",
     "PDF_LOCKED": "file",
 }
 

@@ -21,6 +21,8 @@ _NO_CHANGES: Final = 1
 _REPAIRABLE: Final = frozenset(
     {ErrorCode.PDF_MALFORMED, ErrorCode.PDF_UNVERIFIABLE, ErrorCode.PDF_AMBIGUOUS}
 )
+_BETTER_ANEW: Final = frozenset({FindingKind.DAMAGED, FindingKind.USAGE_RIGHTS})
+"""Findings that a copy does not have; usage rights end with any change."""
 _READ: Final = frozenset({ErrorCode.PDF_UNVERIFIABLE, ErrorCode.PDF_AMBIGUOUS})
 """Codes of files that were read, and are at fault in another way."""
 
@@ -217,7 +219,8 @@ class Examination:
 
 def _is_to_repair(inspection: Inspection) -> bool:
     """Whether a readable file is better written anew, and may still be changed."""
-    return FindingKind.DAMAGED in inspection.findings and not inspection.signatures
+    found = _BETTER_ANEW.intersection(inspection.findings)
+    return bool(found) and not inspection.signatures
 
 
 def _demand_sound(copy: Inspection) -> None:

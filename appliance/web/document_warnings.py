@@ -36,6 +36,22 @@ FINDINGS: Final[dict[FindingKind, str]] = {
         "A signature in the document could not be checked. That does not mean that it "
         "is wrong."
     ),
+    FindingKind.USAGE_RIGHTS: (
+        "The document has usage rights for Adobe Reader, which may stop working once "
+        "it is signed."
+    ),
+    FindingKind.ALTERNATE_IMAGES: (
+        "The document has images with an alternate version that may be printed or "
+        "shown in their place."
+    ),
+    FindingKind.MISSING_APPEARANCES: (
+        "The document does not say how some of its notes or fields look; each program "
+        "draws them in its own way."
+    ),
+    FindingKind.UNEMBEDDED_FONTS: (
+        "The document uses fonts that it does not contain; each program may show that "
+        "text differently."
+    ),
     FindingKind.LAYERS: "The document has layers that can be shown or hidden.",
     FindingKind.HIDDEN_ANNOTATIONS: "The document has notes or fields that are hidden.",
     FindingKind.OFF_PAGE_CONTENT: (

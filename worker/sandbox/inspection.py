@@ -22,6 +22,7 @@ from worker.sandbox.inspect.forms import (
     certification_level,
     count_signatures,
     form_fields,
+    has_usage_rights,
     has_xfa,
     is_xfa_dynamic,
     leaves_appearances_open,
@@ -29,7 +30,9 @@ from worker.sandbox.inspect.forms import (
 )
 from worker.sandbox.inspect.hidden_annotations import find_hidden
 from worker.sandbox.inspect.hidden_content import find_kept_back
-from worker.sandbox.inspect.hidden_text import find_unseen_text
+from worker.sandbox.inspect.hidden_text import examine_text
+from worker.sandbox.inspect.missing_appearances import find_missing_appearances
+from worker.sandbox.inspect.object_scan import scan_objects
 from worker.sandbox.inspect.pages import page_box, walk_pages
 from worker.sandbox.inspect.pdf_objects import Budget
 from worker.sandbox.inspect.signature_permissions import signing_facts
@@ -111,12 +114,16 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
         active.scan_node(raw)
     hidden = find_hidden(tree.pages, fields, budget)
     findings |= active.found | hidden.found
-    findings |= find_kept_back(pdf, reader, tree.pages, budget)
-    findings |= find_unseen_text(pdf, hidden.covering)
+    findings |= find_missing_appearances(tree.pages, budget)
+    findings |= find_kept_back(reader, tree.pages, budget)
+    scan = scan_objects(pdf, tree.pages)
+    findings |= scan.found
+    findings |= examine_text(pdf, hidden.covering, lacks_programs=scan.lacks_programs)
     for finding, is_so in (
         (FindingKind.HYBRID_XREF, reader.xrefs.hybrid_xrefs_present),
         (FindingKind.COUNT_LIES, tree.count_lies),
         (FindingKind.APPEARANCES_LEFT_OPEN, leaves_appearances_open(catalog)),
+        (FindingKind.USAGE_RIGHTS, has_usage_rights(catalog)),
         (FindingKind.DAMAGED, tree.gaps),
     ):
         if is_so:

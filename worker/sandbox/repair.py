@@ -95,6 +95,9 @@ def _mend(opened: pikepdf.Pdf) -> set[Damage]:
         if entry is not None and not isinstance(entry, pikepdf.Dictionary):
             found.add(Damage.SYNTAX)
             del opened.Root[key]
+    if isinstance(opened.trailer.get("/Info"), pikepdf.Stream):
+        found.add(Damage.METADATA)
+        del opened.trailer["/Info"]
     # Validation data of signatures, in a file that has none.
     if "/DSS" in opened.Root:
         del opened.Root["/DSS"]

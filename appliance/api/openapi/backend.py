@@ -312,7 +312,7 @@ OTHERS: Final = (
         {*codes.EXAMINED, E.DOCUMENT_NOT_FOUND, E.IDEMKEY_CONFLICT},
         query=(
             Parameter("nombre", {"type": "string", "format": "pdf-name"}),
-            Parameter("reparar", {"type": "boolean", "default": True}),
+            Parameter("reparar", {"type": "boolean"}),
             parameters.IDEMPOTENCY_KEY,
         ),
         body=BodyIn(

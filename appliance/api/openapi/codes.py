@@ -56,6 +56,7 @@ EXAMINED: Final = frozenset(
         E.PDF_TOO_COMPLEX,
         E.PDF_UNVERIFIABLE,
         E.PDF_AMBIGUOUS,
+        E.PDF_EXTERNAL_CONTENT,
         E.PDF_NOT_ALLOWED,
         E.PDF_LOCKED,
         E.SANDBOX_UNAVAILABLE,

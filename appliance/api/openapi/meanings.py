@@ -37,6 +37,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "documento": "The document",
     "documentos": "The documents, in the order in which they are signed",
     "documentoId": "Id of a document that was uploaded",
+    "reparar": "`false`: refuse a document that would be signed as a corrected copy",
     "archivo": "Name of the part that the document comes in",
     "contenido": "The PDF, in Base64",
     "file": "The PDF",

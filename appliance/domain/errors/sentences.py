@@ -272,6 +272,10 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
         "what is shown to one person may not be what another one sees. Save or print "
         "it as a new PDF, and send that."
     ),
+    ErrorCode.PDF_EXTERNAL_CONTENT: (
+        "The PDF takes part of its content from another file, which a signature would "
+        "not cover. Save or print it as a new PDF, and send that."
+    ),
     ErrorCode.PICTURE_UNUSABLE: (
         "The picture is not a PNG or JPEG file of up to 1 MB and 4096 by 4096 pixels."
     ),

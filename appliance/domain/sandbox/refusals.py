@@ -19,6 +19,7 @@ REFUSALS: Final = frozenset(
         ErrorCode.PDF_TOO_COMPLEX,
         ErrorCode.PDF_UNVERIFIABLE,
         ErrorCode.PDF_AMBIGUOUS,
+        ErrorCode.PDF_EXTERNAL_CONTENT,
         ErrorCode.PICTURE_UNUSABLE,
     }
 )

@@ -25,7 +25,13 @@ from tests.support.appliance.http_calls import (
     raw,
     signed_pdf,
 )
-from tests.support.documents import hostile_pdfs, pdfs
+from tests.support.documents import (
+    drawn_freely_pdfs,
+    hostile_pdfs,
+    outside_content_pdfs,
+    pdfs,
+)
+from tests.support.documents.validators import pdfsig
 from tests.support.faults.fault_injection import until
 
 PATH: Final = "/api/integration/documents"
@@ -363,6 +369,46 @@ def test_odd_documents_are_told_or_refused(
     problem(locked, 422, "PDF_PASSWORD_NEEDED")
     problem(backend.upload(hostile_pdfs.loop_of_previous()[:200]), 422, "PDF_MALFORMED")
     assert len(backend.ids()) == 3
+
+
+def test_document_that_is_not_whole_is_refused(backend: Backend) -> None:
+    """Content in another file, and a page of another document; nothing is kept.
+
+    Source: docs/documents.md "Content from elsewhere".
+    """
+    for kind in ("content of a page", "reference in thirty forms", "encrypted"):
+        refused = backend.upload(outside_content_pdfs.EXTERNAL[kind])
+        members = problem(refused, 422, "PDF_EXTERNAL_CONTENT")
+        assert members["category"] == "fix_request"
+    whole = backend.upload(outside_content_pdfs.INSIDE["inline image"]).json()
+
+    assert whole["avisos"] == []
+    assert backend.ids() == [whole["documentoId"]]
+
+
+def test_what_each_program_draws_as_it_likes_is_told(
+    appliance: Appliance, backend: Backend, signer: TestPerson
+) -> None:
+    """By its code to the backend, in words to the signer, who signs it.
+
+    Source: docs/documents.md "Findings".
+    """
+    for code, pdf in (
+        ("alternate_images", drawn_freely_pdfs.ALTERNATE["as it is"]),
+        ("missing_appearances", drawn_freely_pdfs.UNDRAWN["text field"]),
+        ("unembedded_fonts", drawn_freely_pdfs.FOREIGN_FONTS["TrueType"]),
+        ("usage_rights", drawn_freely_pdfs.RIGHTS["UR3"]),
+    ):
+        told = backend.upload(pdf).json()
+        assert [each["codigo"] for each in told["avisos"]] == [code]
+        request = appliance.new_request(signer, pdf)
+        with appliance.client(signer) as client:
+            (shown,) = client.get(f"/solicitudes/{request}").json()["avisos"]
+            signed = signed_pdf(client, signer, request)
+        assert shown["codigo"] == code
+        assert shown["texto"].startswith("El documento ")
+        (signature,) = pdfsig(signed)
+        assert signature.valid
 
 
 def test_other_integrators_see_nothing(backend: Backend, other: Backend) -> None:

@@ -38,8 +38,6 @@ pytestmark = pytest.mark.full
 
 FILES = faulty.made()
 AS_THEY_ARE = {
-    "form-fields-that-are-no-array",
-    "form-fields-that-are-no-array-compressed",
     "form-form-that-is-no-dictionary",
     "form-form-that-is-no-dictionary-compressed",
     "place-one-byte-early",
@@ -238,7 +236,9 @@ async def test_faulty_file_that_is_signed_is_refused_by_name(
     with pytest.raises(DocumentRefusedError) as caught:
         await examined(sandbox, pdf)
 
-    assert caught.value.code is ErrorCode.PDF_UNVERIFIABLE
+    # What is listed in another place is read differently before it is signed, too.
+    code = ErrorCode.PDF_AMBIGUOUS if name == "places" else ErrorCode.PDF_UNVERIFIABLE
+    assert caught.value.code is code
 
 
 DOUBTFUL_BOXES = {

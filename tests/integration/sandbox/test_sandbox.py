@@ -110,6 +110,7 @@ async def test_plain_document_has_nothing_to_tell(sandbox: SandboxServer) -> Non
         findings=(),
         signatures=0,
         docmdp=None,
+        last_number=5,
     )
 
 

@@ -111,11 +111,11 @@ FOUND = {
     "launch": (pdfs.launch(), FindingKind.LAUNCH_ACTION),
     "embedded file": (pdfs.embedded_file(), FindingKind.EMBEDDED_FILES),
     "attached file": (
-        hostile_pdfs.plain(page=b"/Annots[<</Subtype/FileAttachment/Rect[0 0 9 9]>>]"),
+        hostile_pdfs.annotated(b"/Subtype/FileAttachment/Rect[0 0 9 9]", drawn=True),
         FindingKind.EMBEDDED_FILES,
     ),
     "rich media": (
-        hostile_pdfs.plain(page=b"/Annots[<</Subtype/RichMedia/Rect[0 0 9 9]>>]"),
+        hostile_pdfs.annotated(b"/Subtype/RichMedia/Rect[0 0 9 9]", drawn=True),
         FindingKind.RICH_MEDIA,
     ),
     "other file": (
@@ -187,6 +187,7 @@ FOUND = {
         hostile_pdfs.annotated(
             b"/Subtype/Square/IC[1 1 1]/Rect[0 0 90 90]",
             b"/Subtype/FreeText/Rect[9 9 40 40]/Contents(x)",
+            drawn=True,
         ),
         FindingKind.OVERLAPPING_ANNOTATIONS,
     ),
@@ -214,7 +215,9 @@ FOUND = {
     "letters as large as the sky": (
         shadow_pdfs.lettered(
             page=b"/Annots[6 0 R]",
-            o6=b"<</Type/Annot/Subtype/FreeText/Rect[-999999 -999999 999999 999999]>>",
+            o6=b"<</Type/Annot/Subtype/FreeText/Rect[-999999 -999999 999999 999999]"
+            b"/AP<</N 7 0 R>>>>",
+            o7=hostile_pdfs.NO_MARKS,
         ).replace(b"/F 24 Tf 20 150 Td", b"/F 99999 Tf 9 9 Td"),
         FindingKind.OFF_PAGE_TEXT,
     ),
@@ -285,14 +288,19 @@ HARMLESS = {
         b"/Subtype/Link/F 2/Rect[0 0 9 9]", b"/Subtype/Link/Rect[0 0 9 9]"
     ),
     "note that opens": hostile_pdfs.annotated(
-        b"/Subtype/Text/Rect[9 9 20 20]", b"/Subtype/Popup/F 2/Rect[300 9 400 90]"
+        b"/Subtype/Text/Rect[9 9 20 20]",
+        b"/Subtype/Popup/F 2/Rect[300 9 400 90]",
+        drawn=True,
     ),
     "marked text": hostile_pdfs.annotated(
-        b"/Subtype/Highlight/Rect[9 9 90 20]", b"/Subtype/Underline/Rect[9 9 90 20]"
+        b"/Subtype/Highlight/Rect[9 9 90 20]",
+        b"/Subtype/Underline/Rect[9 9 90 20]",
+        drawn=True,
     ),
     "frame around a note": hostile_pdfs.annotated(
         b"/Subtype/Square/Rect[0 0 90 90]",
         b"/Subtype/FreeText/Rect[9 9 40 40]/Contents(x)",
+        drawn=True,
     ),
     "fields side by side": hostile_pdfs.annotated(
         b"/Subtype/Widget/FT/Tx/T(a)/Rect[9 9 90 29]",

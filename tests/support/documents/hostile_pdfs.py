@@ -12,6 +12,7 @@ Forgery = Callable[[bytes], bytes]
 """Makes a signed document a forged one, without moving any byte."""
 
 PAGE = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 300]/Contents 4 0 R>>"
+NO_MARKS = b"<</Type/XObject/Subtype/Form/BBox[0 0 9 9]/Length 0>>stream\n\nendstream"
 CONTENT = b"<</Length 18>>stream\n0 0 100 100 re f 0 \nendstream"
 
 
@@ -55,16 +56,23 @@ def plain(catalog: bytes = b"", page: bytes = b"", **more: bytes) -> bytes:
     )
 
 
-def annotated(*annotations: bytes) -> bytes:
-    """One page of 200 by 300 with annotations that have these entries."""
+def annotated(*annotations: bytes, drawn: bool = False) -> bytes:
+    """One page of 200 by 300 with annotations that have these entries.
+
+    Args:
+        annotations: entries of each.
+        drawn: give all of them one appearance, which shows nothing.
+    """
     first = 5
+    last = first + len(annotations)
+    look = b"/AP<</N %d 0 R>>" % last if drawn else b""
     return plain(
-        page=b"/Annots[%s]"
-        % b" ".join(b"%d 0 R" % (first + n) for n in range(len(annotations))),
+        page=b"/Annots[%s]" % b" ".join(b"%d 0 R" % n for n in range(first, last)),
         **{
-            f"o{first + n}": b"<</Type/Annot%s>>" % entries
+            f"o{first + n}": b"<</Type/Annot%s%s>>" % (entries, look)
             for n, entries in enumerate(annotations)
         },
+        **({f"o{last}": NO_MARKS} if drawn else {}),
     )
 
 

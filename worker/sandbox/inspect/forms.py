@@ -98,6 +98,15 @@ def leaves_appearances_open(catalog: DictionaryObject) -> bool:
     return isinstance(needs, BooleanObject) and needs.value
 
 
+def has_usage_rights(catalog: DictionaryObject) -> bool:
+    """Say whether a signature grants rights to whoever has Adobe Reader.
+
+    Source: ISO 32000-2, 12.8.6 (UR3); PDF Reference 1.5, 8.7.1 (UR).
+    """
+    granted = dictionary(catalog, "/Perms")
+    return any(dictionary(granted, key) is not None for key in ("/UR3", "/UR"))
+
+
 def has_xfa(catalog: DictionaryObject) -> bool:
     """Say whether the form has an XFA description."""
     return entry(dictionary(catalog, "/AcroForm"), "/XFA") is not None

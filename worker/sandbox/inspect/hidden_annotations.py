@@ -19,8 +19,8 @@ from worker.sandbox.inspect.pages import Page, page_box
 from worker.sandbox.inspect.pdf_objects import (
     Budget,
     Key,
-    dictionary,
     entry,
+    inherited,
     key_of,
     name,
     number,
@@ -41,7 +41,6 @@ _COVERING: Final = {
     "/Widget",
 }
 _FILLED: Final = {"/Circle", "/Polygon", "/Square"}
-_ANCESTORS: Final = 32
 _SHARE: Final = 0.25  # of the smaller one: neighbours' borders touch
 _COMPARISONS_A_STEP: Final = 10
 
@@ -160,7 +159,7 @@ def _read(node: DictionaryObject) -> _Annotation:
         opacity=1.0 if opacity is None else opacity,
         is_filled=any(True for _ in raw_items(entry(node, "/IC"))),
         has_text=bool(name(node, "/Contents")),
-        is_signature=subtype == "/Widget" and _inherited(node, "/FT") == "/Sig",
+        is_signature=subtype == "/Widget" and inherited(node, "/FT") == "/Sig",
     )
 
 
@@ -174,24 +173,11 @@ def _rect(node: DictionaryObject) -> Rect | None:
     return x0, y0, x1, y1
 
 
-def _inherited(node: DictionaryObject, key: str) -> object:
-    """A field's own value for a key, or that of the nearest above it."""
-    at: DictionaryObject | None = node
-    for _ in range(_ANCESTORS):
-        if at is None:
-            break
-        value = entry(at, key)
-        if value is not None:
-            return value
-        at = dictionary(at, "/Parent")
-    return None
-
-
 def _has_value(node: object) -> bool:
     """Say whether a field says something, and is one that a page should show."""
     if not isinstance(node, DictionaryObject) or entry(node, "/Kids") is not None:
         return False
-    kind, value = _inherited(node, "/FT"), _inherited(node, "/V")
+    kind, value = inherited(node, "/FT"), inherited(node, "/V")
     return kind in {"/Tx", "/Ch"} and bool(value)
 
 

@@ -1,20 +1,17 @@
 """Finds what a file holds besides what its pages show at first.
 
-Layers that are off, pages outside the page tree, and content that a later revision
-replaced: each is there to be brought back by a small change once the document is
-signed. What of that cannot be looked at is told as well, for who prepares such a file
-can also see to it that it cannot be read.
+Layers that are off, and content that a later revision replaced: each is there to be
+brought back by a small change once the document is signed. Pages outside the page tree
+are found by `object_scan`. What of that cannot be looked at is told as well, for who
+prepares such a file can also see to it that it cannot be read.
 
 Source: C. Mainka, V. Mladenov, S. Rohlmann: Shadow Attacks (NDSS 2021).
 """
 
-import io
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-import pikepdf
 from pyhanko.pdf_utils.generic import (
     ArrayObject,
     DictionaryObject,
@@ -37,13 +34,7 @@ from worker.sandbox.inspect.pdf_objects import (
 )
 
 _CPU_S: Final = 1.0
-"""As long as a file's objects are looked through, and as long as its revisions."""
-_PAGE_TYPES: Final = {"/Page", "/Template"}
-# By qpdf's words: the object was read all the same, or is a stream, or a page shown.
-_READ_ANYWAY: Final = re.compile(
-    r"stream length|/Length key|stream keyword|expected endstream|expected endobj"
-    r"|has offset 0|: kid \d|number of objects|whitespace seen before xref"
-)
+"""As long as a file's revisions are looked through."""
 _USES: Final = (
     ("/View", "/ViewState"),
     ("/Print", "/PrintState"),
@@ -52,13 +43,12 @@ _USES: Final = (
 
 
 def find_kept_back(
-    pdf: bytes, reader: PdfFileReader, pages: Sequence[Page], budget: Budget
+    reader: PdfFileReader, pages: Sequence[Page], budget: Budget
 ) -> set[FindingKind]:
     """Look for what is there without being shown.
 
     Args:
-        pdf: the whole file.
-        reader: of it, opened.
+        reader: of the whole file, opened.
         pages: of the document.
         budget: steps that may be taken over the whole document.
 
@@ -68,9 +58,7 @@ def find_kept_back(
     found: set[FindingKind] = set()
     if _hides_layers(reader.root, budget):
         found.add(FindingKind.HIDDEN_LAYERS)
-    found |= _replaced_content(reader, pages)
-    found |= _unshown_pages(pdf, pages)
-    return found
+    return found | _replaced_content(reader, pages)
 
 
 def _hides_layers(catalog: DictionaryObject, budget: Budget) -> bool:
@@ -170,35 +158,3 @@ def _content(
         yield from raw_items(value)
     elif raw is not None:
         yield raw
-
-
-def _unshown_pages(pdf: bytes, pages: Sequence[Page]) -> set[FindingKind]:
-    """Find whether an object is a page, and none of the document's."""
-    found: set[FindingKind] = set()
-    shown = {key_of(page.ref) for page in pages}
-    until = time.process_time() + _CPU_S
-    try:
-        with pikepdf.open(io.BytesIO(pdf), suppress_warnings=True) as opened:
-            for each in opened.objects:
-                if time.process_time() > until:
-                    found.add(FindingKind.UNEXAMINED_PARTS)
-                    break
-                if _is_page(each) and each.objgen not in shown:
-                    found.add(FindingKind.UNSHOWN_PAGES)
-                    break
-            # What qpdf cannot read it warns of, and takes for null.
-            said = [str(warning) for warning in opened.get_warnings()]
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 (broken objects raise anything)
-        return {FindingKind.UNEXAMINED_PARTS}
-    if not all(_READ_ANYWAY.search(warning) for warning in said):
-        found.add(FindingKind.UNEXAMINED_PARTS)
-    return found
-
-
-def _is_page(each: pikepdf.Object) -> bool:
-    if not isinstance(each, pikepdf.Dictionary):
-        return False
-    kind = each.get("/Type")
-    return isinstance(kind, pikepdf.Name) and str(kind) in _PAGE_TYPES

@@ -2,7 +2,8 @@
 
 Two kinds are told: text beside what is visible of its page, and text that is seen
 without the annotations and not with them. Text that the page's own content covers
-or draws in the colour of the paper is not looked for.
+or draws in the colour of the paper is not looked for. As each page is opened once,
+text in fonts that are not embedded is looked for on the way.
 """
 
 import sys
@@ -15,6 +16,7 @@ from PIL import Image, ImageStat
 
 from appliance.domain.documents import FindingKind
 from worker.sandbox.inspect.hidden_annotations import Rect
+from worker.sandbox.inspect.unembedded_fonts import UnembeddedText
 
 _CPU_S: Final = 2.0
 """As long as it is looked for; the rest of a longer document is not looked at."""
@@ -29,26 +31,29 @@ _KEPT: Final = 0.25  # of the contrast
 _Image = Image.Image
 
 
-def find_unseen_text(
-    pdf: bytes, covering: Mapping[int, Sequence[Rect]]
+def examine_text(
+    pdf: bytes, covering: Mapping[int, Sequence[Rect]], *, lacks_programs: bool
 ) -> set[FindingKind]:
     """Look at the text of every page, for as long as two seconds of CPU.
 
     Args:
         pdf: the whole file; encrypted with the empty password at the most.
         covering: what annotations may cover, by page, the first being 0.
+        lacks_programs: a font may be used that is not embedded.
 
     Returns:
-        `OFF_PAGE_TEXT` and `COVERED_TEXT` where there is such text. Nothing
-        where PDFium cannot read the file.
+        `OFF_PAGE_TEXT` and `COVERED_TEXT` where there is such text, nothing of them
+        where PDFium cannot read the file; and what is found of the fonts.
     """
     found: set[FindingKind] = set()
     until = time.process_time() + _CPU_S
     compared = 0
+    fonts = UnembeddedText(until, is_wanted=lacks_programs)
     try:
         document = _opened(pdf)
         for at in range(len(document)):
             if time.process_time() > until:
+                fonts.leave_open()
                 break
             page = document[at]
             text = page.get_textpage()
@@ -58,11 +63,12 @@ def find_unseen_text(
                 compared += 1
                 if _is_covered(page, text, covering[at]):
                     found.add(FindingKind.COVERED_TEXT)
+            fonts.take(page, text)
             text.close()
             page.close()
     except pypdfium2.PdfiumError:
-        return found
-    return found
+        fonts.leave_open()
+    return found | fonts.found
 
 
 def _opened(pdf: bytes) -> pypdfium2.PdfDocument:

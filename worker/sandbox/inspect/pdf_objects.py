@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from decimal import Decimal
+from typing import Final
 
 from pyhanko.pdf_utils.generic import (
     ArrayObject,
@@ -17,6 +18,7 @@ from appliance.domain.errors import DocumentRefusedError, ErrorCode
 
 Key = tuple[int, int]
 """Number and generation of an indirect object."""
+_ANCESTORS: Final = 32
 
 
 class Budget:
@@ -71,6 +73,19 @@ def name(holder: object, key: str) -> str | None:
     """A dictionary's name or string; None where it is something else."""
     value: object = entry(holder, key)
     return str(value) if isinstance(value, str) else None
+
+
+def inherited(node: DictionaryObject, key: str) -> object:
+    """A field's own value for a key, or that of the nearest above it."""
+    at: DictionaryObject | None = node
+    for _ in range(_ANCESTORS):
+        if at is None:
+            break
+        value = entry(at, key)
+        if value is not None:
+            return value
+        at = dictionary(at, "/Parent")
+    return None
 
 
 def raw_items(value: object) -> Iterator[object]:

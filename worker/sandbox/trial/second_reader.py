@@ -20,6 +20,7 @@ from worker.pades.pdf.fast_reader import Reader
 from worker.sandbox.page_looks import PageLooks, Rect
 
 _REFERENCE: Final = object()
+_DEEPEST: Final = 100
 _ADDED: Final = frozenset(
     {
         # Of the catalog.
@@ -155,6 +156,11 @@ def _demand_same_trailer(before: pikepdf.Pdf, after: pikepdf.Pdf) -> None:
     """
     for key in ("/Root", "/Info"):
         old, new = before.trailer.get(key), after.trailer.get(key)
+        if key == "/Info" and isinstance(old, pikepdf.Dictionary):
+            # pyHanko makes an object of one within the trailer.
+            old = old if old.is_indirect else before.make_indirect(old)
+            if _is_kept(old, new):
+                continue
         if _told(old) != _told(new):
             raise _changed(f"{key} would be another one")
 
@@ -217,10 +223,22 @@ def _is_signature_field(node: pikepdf.Object) -> bool:
     return "/Sig" in kinds
 
 
-def _told(value: Any) -> tuple[object, object]:
-    """A value, with references as such, so that it can be compared."""
+def _told(value: Any, depth: int = 0) -> tuple[object, object]:
+    """A value, with references as such, so that it can be compared.
+
+    Numbers count by their value: `.1` is `0.1`.
+
+    Raises:
+        DocumentRefusedError: `PDF_TOO_COMPLEX`.
+    """
+    if depth > _DEEPEST:
+        raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "nested too deeply")
     if not isinstance(value, pikepdf.Object):
         return type(value), value
     if value.is_indirect:
         return _REFERENCE, value.objgen
+    if isinstance(value, pikepdf.Dictionary):
+        return dict, [(k, _told(value[k], depth + 1)) for k in sorted(value.keys())]
+    if isinstance(value, pikepdf.Array):
+        return list, [_told(each, depth + 1) for each in value.as_list()]
     return bytes, value.unparse()

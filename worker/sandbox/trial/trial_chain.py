@@ -77,11 +77,11 @@ class SignedCopy:
 def chains(
     described: Inspection, fonts: StampFonts | None
 ) -> list[tuple[TrialSignature, ...]]:
-    """Give the chains by which a document is tried, at least one.
+    """Give the chains by which a document is tried.
 
     Two signers with stamps, the second one on the last page; and one who is not seen,
     followed by one in the document's own field. What earlier signatures do not allow
-    is left out, as no signer gets that far either.
+    is left out, as no signer gets that far either: for some documents that is all.
 
     Args:
         described: the document.
@@ -101,8 +101,10 @@ def chains(
     unseen = () if facts.new_locked else (TrialSignature(),)
     own = next((each for each in facts.empty if _is_usable(each)), None)
     if own is not None:
-        return [*found, (*unseen, _in_field(described, own, fonts))]
-    return [*found, (TrialSignature(),)]
+        found.append((*unseen, _in_field(described, own, fonts)))
+    elif unseen:
+        found.append(unseen)
+    return found
 
 
 def _is_usable(own: EmptyField) -> bool:
