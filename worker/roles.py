@@ -213,6 +213,8 @@ def _worker(
                 Renewal(core.store, clock, slot),
                 authority,
                 clock,
+                core.inspector,
+                files.root,
             ),
             CsrTasks(CsrWork(core.store, slot), session, keys, installation),
             TimestampTasks(TimestampWork(core.store, clock, slot), tsa),

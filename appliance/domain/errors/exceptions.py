@@ -251,6 +251,19 @@ class ChainRefusedError(ApplianceError):
         super().__init__(code, params=params, extras=extras)
 
 
+class CertificateUnverifiableError(ApplianceError):
+    """A certificate with which signatures would not be valid for our own verifier.
+
+    Args:
+        reason: the first answer of the verifier that is not *yes*, in English, for
+            operators.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(ErrorCode.CERTIFICATE_UNVERIFIABLE)
+        self.reason = reason
+
+
 class HsmUnavailableError(ApplianceError):
     """The HSM cannot be used now; nothing is said about any key."""
 

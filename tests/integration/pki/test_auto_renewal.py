@@ -27,6 +27,7 @@ from appliance.pki.renewal import Renewal
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.pki.validation.trust_store import FormerCertificateStore
+from tests.support.factories.fake_sandbox import FakeInspector
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import Held, hold
 from tests.support.installation.record import CoreFixture
@@ -140,7 +141,11 @@ async def test_outside_certificates_are_left_to_their_ca(core: CoreFixture) -> N
     _, held = await holder(core, 200)
     made = outside.certify(held.spki, await _cuil(core, held), end=NOON + 5 * DAY)
     credentials = Credentials(
-        core.store, core.clock, trust, Revocations(core.store, core.clock)
+        core.store,
+        core.clock,
+        trust,
+        Revocations(core.store, core.clock),
+        FakeInspector(pages=1),
     )
     certificates = Certificates(core.store, core.clock)
     # Asked for before the import and claimed after it.
