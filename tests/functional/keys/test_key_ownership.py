@@ -32,7 +32,7 @@ from tests.support.faults.fault_injection import (
     restarted,
     until,
 )
-from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE
+from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE, SAMPLED
 
 
 @pytest.fixture(scope="module")
@@ -346,6 +346,8 @@ def test_pepper_is_renewed_at_the_next_signature(
     [
         (KEY_MADE, "resident"),
         (CERTIFIED, "wrapped"),
+        (SAMPLED, "wrapped"),
+        pytest.param(SAMPLED, "resident", marks=pytest.mark.long),
         pytest.param(KEY_MADE, "wrapped", marks=pytest.mark.long),
         pytest.param(CERTIFIED, "resident", marks=pytest.mark.long),
         pytest.param(ISSUED, "wrapped", marks=pytest.mark.long),
