@@ -233,6 +233,20 @@ class DocumentsAwayError(ApplianceError):
         self.reason = reason
 
 
+class DocumentMissingError(ApplianceError):
+    """The store of documents is there, and does not have this one."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.STORE_UNAVAILABLE)
+
+
+class DocumentAlteredError(ApplianceError):
+    """A stored file that is not the document it is named by, or of another key."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.STORE_UNAVAILABLE)
+
+
 class ChainRefusedError(ApplianceError):
     """A chain of certificates that cannot be taken, by a code of its own.
 
