@@ -149,6 +149,7 @@ class TaskRunner:
             if exc.code in AWAY:
                 # It says nothing of the certificate: the lease lapses, and the task
                 # is claimed again once the sandbox answers.
+                self.samples.was_away()
                 metrics.TASKS.labels(claim.kind.value, "postponed").inc()
                 _log.warning("task.postponed", task=claim.id, reason=exc.code.value)
                 return None

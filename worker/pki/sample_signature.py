@@ -30,6 +30,7 @@ AWAY: Final = frozenset({ErrorCode.SANDBOX_UNAVAILABLE, ErrorCode.OVERLOADED})
 """Errors that say nothing of a certificate: its task waits."""
 _PING_S: Final = 2.0
 """Time for which the claim of a task waits for an answer, in seconds."""
+_BELIEVED_S: Final = 60.0
 _PAUSE_S: Final = 5.0
 """Time for which a sandbox that did not answer is not asked again, in seconds."""
 
@@ -58,26 +59,37 @@ class SampleSignatures:
     prefer_pss: bool = False
     digest: DigestAlgorithm = DigestAlgorithm.SHA256
     _ask_again_at: float = field(init=False, default=0.0)
-    """Monotonic time, in seconds."""
+    """Monotonic time, in seconds, like the next one."""
+    _believed_until: float = field(init=False, default=0.0)
     _ping: asyncio.Task[bool] | None = field(init=False, default=None)
     """Question to the sandbox that was not answered yet."""
 
     async def can_be_verified(self) -> bool:
         """Return whether the sandbox answers; after a failure it rests a while.
 
-        A slow answer holds up nothing else: it counts when it is asked for again.
+        A slow answer holds up nothing else: it counts when it is asked for again. An
+        answer is believed for a minute, so that enrolments in a row cost one question.
         """
-        if time.monotonic() < self._ask_again_at:
+        now = time.monotonic()
+        if now < self._believed_until:
+            return True
+        if now < self._ask_again_at:
             return False
         ping = self._ping = self._ping or asyncio.create_task(self._answers())
         await asyncio.wait({ping}, timeout=_PING_S)
         if not ping.done():
             return False
         self._ping = None
-        is_there = ping.result()
-        if not is_there:
-            self._ask_again_at = time.monotonic() + _PAUSE_S
-        return is_there
+        if ping.result():
+            self._believed_until = time.monotonic() + _BELIEVED_S
+            return True
+        self.was_away()
+        return False
+
+    def was_away(self) -> None:
+        """Note that the sandbox did not answer: it is asked before it is used."""
+        self._believed_until = 0.0
+        self._ask_again_at = time.monotonic() + _PAUSE_S
 
     async def _answers(self) -> bool:
         try:

@@ -4,7 +4,7 @@ Source: design §4 "Enrolment"; reliability F16.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -22,12 +22,14 @@ from appliance.core.installation_store import RESTORED, InstallationStore
 from appliance.documents.sandbox_client import SandboxClient
 from appliance.domain.activation import epoch_at
 from appliance.domain.clock import SystemClock
-from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.identity import Credential
 from appliance.domain.ids import TaskId
 from appliance.domain.keys import KeyMode, KeyReference, SignatureScheme, TokenRole
 from appliance.domain.ports import PdfInspector
+from appliance.domain.timestamps import RevokedTsa
+from appliance.domain.verification import VerificationReport
 from appliance.domain.vocab import CredentialState, Environment, EventKind, TaskState
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.credential_store import CredentialStore
@@ -497,3 +499,78 @@ async def test_slow_sandbox_keeps_no_task_waiting_for_ever(
     assert unclaimed == [None] * 3
     assert slow.asked == 1
     assert claim.fence == 1
+
+
+class CountedJobs(PlayedSandbox):
+    """A sandbox that counts what it is asked.
+
+    Args:
+        inspector: the real one.
+    """
+
+    def __init__(self, inspector: PdfInspector) -> None:
+        self._inspector = inspector
+        self.pings = self.verified = 0
+
+    async def ping(self) -> None:
+        """See `PdfInspector`."""
+        self.pings += 1
+        await self._inspector.ping()
+
+    async def verify(
+        self,
+        pdf: bytes,
+        roots: Sequence[bytes],
+        stamp_roots: Sequence[bytes] | None = None,
+        revoked: Sequence[RevokedTsa] = (),
+    ) -> VerificationReport:
+        """See `PdfInspector`."""
+        self.verified += 1
+        return await self._inspector.verify(pdf, roots, stamp_roots, revoked)
+
+
+async def test_enrolments_in_a_row_cost_one_job_each(bench: Bench) -> None:
+    """And one question, whether the sandbox answers, for all of them."""
+    bench.sandbox = counted = CountedJobs(bench.sandbox)
+    runner = bench.runner(KeyMode.WRAPPED)
+
+    for _ in range(3):
+        await bench.ask()
+        await run(runner, await bench.claimed(runner))
+
+    assert (counted.verified, counted.pings) == (3, 1)
+
+
+async def test_sandbox_that_went_away_is_asked_before_it_is_used(bench: Bench) -> None:
+    """What was believed of it is over with the first task that it failed."""
+    bench.sandbox = CountedJobs(bench.sandbox)
+    runner = bench.runner(KeyMode.WRAPPED)
+    await bench.ask()
+    await run(runner, await bench.claimed(runner))
+    await bench.ask()
+    claim = await bench.claimed(runner)
+
+    runner.samples.inspector = PlayedAway()
+    await run(runner, claim)
+    bench.services.core.clock.forward(31)
+
+    assert [await runner.claim_next() for _ in range(3)] == [None] * 3
+
+
+class PlayedAway(PlayedSandbox):
+    """A sandbox that nobody can reach."""
+
+    async def ping(self) -> None:
+        """Be away."""
+        raise ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)
+
+    async def verify(
+        self,
+        pdf: bytes,
+        roots: Sequence[bytes],
+        stamp_roots: Sequence[bytes] | None = None,
+        revoked: Sequence[RevokedTsa] = (),
+    ) -> VerificationReport:
+        """Be away."""
+        del pdf, roots, stamp_roots, revoked
+        raise ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)
