@@ -23,8 +23,11 @@ from appliance.signing.document_recheck import (
     Outcome,
     Rechecked,
 )
+from tests.support.documents.forgeries import FORGERIES
+from tests.support.documents.signed_bases import base, makers
 from tests.support.factories.fake_sandbox import whole_signature
 from tests.support.installation.record import CoreFixture
+from tests.support.services.sandbox_server import running_sandbox
 
 WHOLE = VerificationReport((whole_signature("Firma-1"),), YES)
 Verify = Callable[[bytes], Awaitable[VerificationReport]]
@@ -187,3 +190,25 @@ async def test_document_that_is_too_much_for_a_job_is_not_called_broken(
     assert [(each.outcome, each.why) for each in seen] == [
         (Outcome.UNCHECKED, "PDF_TOO_COMPLEX")
     ] * 5
+
+
+async def test_forgeries_are_found_among_whole_documents(core: CoreFixture) -> None:
+    """By the real verifier: each level, two signers, and what may follow is whole."""
+    names = ("B-B", "B-T", "B-LT", "B-LTA", "P2", "two signers")
+    requests = await signed(core, len(names) + 1)
+    *sound, forged = requests
+    contents = {request: base(name) for request, name in zip(sound, names, strict=True)}
+    contents[forged] = FORGERIES["key twice: page /Contents"](base("B-LT"))
+    files = {f"{request:032x}{1:032x}": pdf for request, pdf in contents.items()}
+
+    with running_sandbox() as sandbox:
+
+        async def verify(name: bytes) -> VerificationReport:
+            pdf = files[name.decode()]
+            return await sandbox.client.verify(pdf, [makers().root])
+
+        seen = [each async for each in rechecking(core, verify).run(Selection())]
+
+    found = {each.document.request: each.outcome for each in seen}
+    assert found == {**dict.fromkeys(sound, Outcome.WHOLE), forged: Outcome.BROKEN}
+    assert {fault.question for fault in seen[0].faults} == {"changes"}
