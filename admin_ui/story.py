@@ -70,6 +70,7 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.PERSON_TRIES_FORGOTTEN: N_("Person's failed attempts forgotten"),
     EventKind.PERSON_REISSUED: N_("Key revoked for a new enrolment"),
     EventKind.CERTIFICATE_IMPORTED: N_("Certificate of an external CA imported"),
+    EventKind.SAMPLE_INTENDED: N_("New key about to sign a sample"),
     EventKind.CSR_INTENDED: N_("Key about to sign a certificate request"),
     EventKind.CSR_MADE: N_("Certificate request created"),
     EventKind.CERTIFICATE_EXPIRING: N_("Certificate expiring soon"),

@@ -220,6 +220,11 @@ WHY: Final[dict[str, str]] = {
     ),
     ErrorCode.STORAGE_FULL.value: N_("The documents' disk is full: make room on it."),
     ErrorCode.BUSY.value: N_("The key was in use at that moment: ask for it again."),
+    ErrorCode.CERTIFICATE_UNVERIFIABLE.value: N_(
+        "A sample signed with the certificate was not valid for the verifier, so the "
+        "certificate was not put into use. The person's name may have characters that "
+        "certificates do not allow; the worker's log says what failed."
+    ),
     ErrorCode.CERTIFICATE_STATE.value: N_(
         "The certificate was no longer in use, or the person was disabled."
     ),

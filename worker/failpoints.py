@@ -34,9 +34,11 @@ KEY_MADE: Final = "key_made"
 """A new key was made and tested; nobody has certified it."""
 CERTIFIED: Final = "certified"
 """A new key is certified; the record knows neither (reliability C12)."""
+SAMPLED: Final = "sampled"
+"""A new key has signed the sample; nobody has verified it."""
 ISSUED: Final = "issued"
 """The credential is committed; nobody was told."""
-ISSUE_POINTS: Final = (KEY_MADE, CERTIFIED, ISSUED)
+ISSUE_POINTS: Final = (KEY_MADE, CERTIFIED, SAMPLED, ISSUED)
 """Those of an enrolment, in the order in which it passes them."""
 REVOCATION_SIGNED: Final = "revocation_signed"
 """CRL and OCSP answers of a revocation are signed; nothing of it is stored."""

@@ -67,6 +67,7 @@ from worker.pki.csr import CsrTasks
 from worker.pki.expiry_notices import Ends
 from worker.pki.hsm_tasks import TaskRunner
 from worker.pki.publisher import Publisher
+from worker.pki.sample_signature import SampleSignatures
 from worker.pki.scheduled import AuthorityChores
 from worker.pki.tsa import InternalTsa
 from worker.pki.tsa_tasks import TimestampTasks
@@ -180,6 +181,7 @@ def _worker(
         settings.signature_profile,
         source.is_internal,
     )
+    tasks = HsmTasks(core.store, clock, slot, core.process)
     return SigningWorker(
         core=core,
         claims=claims,
@@ -199,7 +201,7 @@ def _worker(
             refuses_tests=settings.environment is Environment.PROD,
         ),
         tasks=TaskRunner(
-            HsmTasks(core.store, clock, slot, core.process),
+            tasks,
             authority,
             session,
             keys,
@@ -214,10 +216,22 @@ def _worker(
                 Renewal(core.store, clock, slot),
                 authority,
                 clock,
+                core.inspector,
+                files.root,
             ),
             CsrTasks(CsrWork(core.store, slot), session, keys, installation),
             TimestampTasks(TimestampWork(core.store, clock, slot), tsa),
             served,
+            SampleSignatures(
+                tasks,
+                session,
+                core.inspector,
+                files.root,
+                clock,
+                served,
+                prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
+                digest=settings.signature_profile.digest,
+            ),
         ),
         keys=keys,
         session=session,

@@ -140,7 +140,7 @@ async def open_admin(
             revocations=revocations,
             trust=trust,
             expiry=open_expiry(core),
-            credentials=Credentials(store, clock, trust, revocations),
+            credentials=Credentials(store, clock, trust, revocations, core.inspector),
             revocation_pins=RevocationPins(store, clock, passwords),
             integrators=Integrators(store, lookup, clock, settings.environment),
             webhooks=WebhookEndpoints(store, sealer, clock, AddressRules.of(settings)),

@@ -292,7 +292,7 @@ async def open_front(
             revocations=revocations,
             trust=trust,
             expiry=open_expiry(core),
-            credentials=Credentials(store, clock, trust, revocations),
+            credentials=Credentials(store, clock, trust, revocations, core.inspector),
             revocation_pins=pins,
             signing_requests=SigningRequests(store, attempts, hosts, clock, shielded),
             self_revocation=SelfRevocation(store, lookup, throttle, pins, revocations),

@@ -1,8 +1,9 @@
-"""`rubrica documents`: check their place, encrypt them, recover signed ones, shred.
+"""`rubrica documents`: check, encrypt, recover, verify again, shred.
 
 rubrica documents check
 rubrica documents encrypt
 rubrica documents recover
+rubrica documents recheck
 rubrica documents shred ACME --yes
 """
 
@@ -12,6 +13,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from appliance.cli import document_recheck
 from appliance.cli.progress_bar import ProgressBar
 from appliance.cli.terminal import run_async, say
 from appliance.domain.clock import SystemClock
@@ -52,6 +54,7 @@ def register(
         "could not be read.",
     )
     recover.set_defaults(run=_recover)
+    document_recheck.register(parts)
     shred = parts.add_parser(
         "shred", help="destroy the key of an integrator's documents, for good"
     )

@@ -55,7 +55,7 @@ VERDICTS: Final = {
 """The first word on a file, in the sense of ETSI EN 319 102-1, 5.1.3."""
 _TOO_MUCH: Final = "it takes more memory or time than a job has"
 _DIED: Final = "the program that reads it broke down"
-_QUESTIONS: Final = {
+QUESTIONS: Final = {
     "integrity": "the signed bytes are intact",
     "identity": "the certificate is the signer's, for signing documents",
     "trust": "the chain ends at a trusted root",
@@ -91,7 +91,7 @@ def _verify(args: argparse.Namespace) -> int:
             except DocumentRefusedError as refusal:
                 if not says_nothing(refusal):
                     raise
-                say(f"{_shown(str(args.file))}: {VERDICTS[Answer.UNCHECKED]}")
+                say(f"{shown(str(args.file))}: {VERDICTS[Answer.UNCHECKED]}")
                 is_too_much = refusal.code is ErrorCode.PDF_TOO_COMPLEX
                 say(f"  nothing was checked: {_TOO_MUCH if is_too_much else _DIED}")
                 return _EXIT[Answer.UNCHECKED]
@@ -133,7 +133,7 @@ def report_lines(path: Path, report: VerificationReport) -> Iterator[str]:
         path: of the file.
         report: on it.
     """
-    yield f"{_shown(str(path))}: {VERDICTS[report.verdict]}"
+    yield f"{shown(str(path))}: {VERDICTS[report.verdict]}"
     if not report.signatures:
         yield "  it carries no signature"
     for signature in report.signatures:
@@ -148,7 +148,7 @@ def report_lines(path: Path, report: VerificationReport) -> Iterator[str]:
     elif report.text_covered is Answer.UNCHECKED:
         yield "  text below later marks and fields could not be examined"
     for each in report.unproven:
-        says = f", which says that it is by «{_shown(each)}»," if each else ""
+        says = f", which says that it is by «{shown(each)}»," if each else ""
         yield f"  a document timestamp{says} proves nothing: it is not trusted here"
     if report.pages_changed:
         yield (
@@ -158,30 +158,30 @@ def report_lines(path: Path, report: VerificationReport) -> Iterator[str]:
 
 
 def _signature_lines(signature: SignatureReport) -> Iterator[str]:
-    field = _shown(signature.field) or "in an unknown field"
+    field = shown(signature.field) or "in an unknown field"
     yield f"  {field}: {_who(signature)}"
     if signature.signed_at is not None:
         yield f"    says it was signed at {_time(signature.signed_at)}"
     if signature.timestamp is not None:
-        at, tsa = _time(signature.timestamp), _shown(signature.tsa)
+        at, tsa = _time(signature.timestamp), shown(signature.tsa)
         yield f"    proven to exist at {at}, by {tsa}"
     if signature.void:
-        yield f"    a timestamp that does not count: {_shown(signature.void)}"
+        yield f"    a timestamp that does not count: {shown(signature.void)}"
     if signature.level:
         yield f"    level PAdES {signature.level}"
     for question, check in signature.checks():
         is_asked = check.code is not CheckCode.NOT_EXAMINED or question == "changes"
         if is_asked:
-            yield f"    {_ANSWERS[check.answer]}  {_QUESTIONS[question]}"
+            yield f"    {_ANSWERS[check.answer]}  {QUESTIONS[question]}"
         if is_asked and check.reason:
-            yield f"         {_shown(check.reason)}"
+            yield f"         {shown(check.reason)}"
     permitted = ", as permitted" if signature.changes.answer is Answer.YES else ""
     for each in signature.filled:
-        name, before, after = map(_shown, (each.name, each.before, each.after))
+        name, before, after = map(shown, (each.name, each.before, each.after))
         done = "changed" if before else "filled in"
         yield f"    {done} since{permitted}: {name}: «{before}» → «{after}»"
         if each.shown:
-            yield f"         the page shows another text there: «{_shown(each.shown)}»"
+            yield f"         the page shows another text there: «{shown(each.shown)}»"
 
 
 def _who(signature: SignatureReport) -> str:
@@ -189,8 +189,8 @@ def _who(signature: SignatureReport) -> str:
         return "a document timestamp"
     is_known = signature.integrity.answer is Answer.YES
     unknown = "the signer's name is not known" if is_known else "no signer is proven"
-    who = _shown(signature.signer) or unknown
-    serial = _shown(signature.signer_serial)
+    who = shown(signature.signer) or unknown
+    serial = shown(signature.signer_serial)
     return f"{who} ({serial})" if serial else who
 
 
@@ -200,7 +200,7 @@ def _time(stated: str) -> str:
     return f"{whole[:19]} {whole[19:]}".rstrip()
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """Text of a file without the characters that a terminal takes for commands."""
     return "".join(
         each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text

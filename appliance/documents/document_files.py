@@ -34,7 +34,12 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import (
+    ApplianceError,
+    DocumentAlteredError,
+    DocumentMissingError,
+    ErrorCode,
+)
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import DocumentMemory
 
@@ -112,16 +117,20 @@ def named_faults() -> Iterator[None]:
     """Name what the disk and the files say.
 
     Raises:
+        DocumentMissingError: there is no such file.
+        DocumentAlteredError: it is not what it is named by, or of another key.
         ApplianceError: `STORAGE_FULL`, `STORE_UNAVAILABLE`.
     """
     try:
         yield
+    except FileNotFoundError as exc:
+        raise DocumentMissingError from exc
     except OSError as exc:
         full = exc.errno in _FULL
         code = ErrorCode.STORAGE_FULL if full else ErrorCode.STORE_UNAVAILABLE
         raise ApplianceError(code) from exc
     except DamagedError as exc:
-        raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+        raise DocumentAlteredError from exc
 
 
 def name_of(integrator: IntegratorId, sha256: str) -> str:

@@ -172,10 +172,17 @@ class SandboxClient:
             "revoked": sandbox.revoked_to_json(revoked),
         }
         reply = await self._ask(Operation.VERIFY, params, pdf)
-        try:
-            return sandbox.report_from_json(_result(reply))
-        except MessageInvalidError as exc:
-            raise _unavailable("a report of another shape") from exc
+        return _report(reply)
+
+    async def try_chain(self, path: Sequence[bytes]) -> VerificationReport:
+        """Verify a sample under stand-ins of a chain; see `PdfInspector`.
+
+        Raises:
+            DocumentRefusedError: what is signed so cannot be read.
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        reply = await self._ask(Operation.TRY_CHAIN, {"path": _encoded(path)}, None)
+        return _report(reply)
 
     async def picture(self, content: bytes) -> LogoPicture:
         """Make a logo of a PNG or JPEG file: only its pixels are kept.
@@ -325,6 +332,18 @@ def _result(reply: Reply) -> Mapping[str, Any]:
     if not isinstance(result, dict):
         raise MessageInvalidError
     return result
+
+
+def _report(reply: Reply) -> VerificationReport:
+    """The verification report of an answer.
+
+    Raises:
+        ApplianceError: `SANDBOX_UNAVAILABLE`: it is of another shape.
+    """
+    try:
+        return sandbox.report_from_json(_result(reply))
+    except MessageInvalidError as exc:
+        raise _unavailable("a report of another shape") from exc
 
 
 def _logo_picture(result: Mapping[str, Any], rows: bytes) -> LogoPicture:

@@ -162,6 +162,18 @@ class HsmTaskStore(LeasedQueue):
             query = query.where(hsm_task.c.input == given)
         return (await self._connection.execute(query)).first() is not None
 
+    async def failed_by(
+        self, kind: TaskKind, reason: str, since: datetime
+    ) -> list[Mapping[str, object]]:
+        """Inputs of tasks of that kind, made since then, that failed for a reason."""
+        query = select(hsm_task.c.input).where(
+            hsm_task.c.kind == kind.value,
+            hsm_task.c.state == TaskState.FAILED.value,
+            hsm_task.c.reason == reason,
+            hsm_task.c.created >= since,
+        )
+        return list((await self._connection.execute(query)).scalars())
+
     async def any_failed(self, kind: TaskKind, since: datetime) -> bool:
         """Whether a task of that kind, made since then, has failed."""
         query = (

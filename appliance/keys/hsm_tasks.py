@@ -161,15 +161,24 @@ class HsmTasks:
         Args:
             kinds: which can be done now; each claim uses up an attempt.
         """
-        now = self._clock.now()
-        async with self._store.read() as transaction:
-            if not await HsmTaskStore(transaction).any_claimable(
-                self._host, now, TASK_ATTEMPTS, kinds
-            ):
-                return None
+        if not await self.any_claimable(kinds):
+            return None
         async with self._store.write() as transaction:
             return await HsmTaskStore(transaction).claim_next(
-                self._owner, self._host, now, _LEASE, TASK_ATTEMPTS, kinds
+                self._owner,
+                self._host,
+                self._clock.now(),
+                _LEASE,
+                TASK_ATTEMPTS,
+                kinds,
+            )
+
+    async def any_claimable(self, kinds: Collection[TaskKind]) -> bool:
+        """Return whether a task of these kinds waits for a worker of this host."""
+        now = self._clock.now()
+        async with self._store.read() as transaction:
+            return await HsmTaskStore(transaction).any_claimable(
+                self._host, now, TASK_ATTEMPTS, kinds
             )
 
     async def renew(self, claim: TaskClaim) -> bool:
@@ -199,6 +208,34 @@ class HsmTasks:
         return IssueOrder(
             person, issue_binding(claim.id, person.id, vouched_by, algorithm)
         )
+
+    async def sample_intended(self, claim: TaskClaim, digest: str) -> bool:
+        """Record, before a new key is used, the exact digest that it is to sign.
+
+        Args:
+            claim: of an `issue` task.
+            digest: of the sample's signed attributes, hex.
+
+        Returns:
+            False when another claim came since: the key must not be used.
+        """
+        async with self._store.write() as transaction:
+            until = self._clock.now() + _LEASE
+            if not await HsmTaskStore(transaction).renew(claim, until):
+                return False
+            transaction.audit.add(
+                task_event(
+                    EventKind.SAMPLE_INTENDED,
+                    f"worker:{self._worker}",
+                    claim,
+                    {
+                        "person": str(claim.input["person"]),
+                        "credential": claim.id,
+                        "digest": digest,
+                    },
+                )
+            )
+            return True
 
     async def issued(
         self,

@@ -10,12 +10,15 @@ from typing import Final
 
 from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
+from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import TaskKind
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.certificates import Certificates
 
 _BATCH: Final = 200
+_REFUSED_FOR: Final = timedelta(days=1)
+"""The same name gives the same refusal, until somebody or an upgrade mends it."""
 _WORTH: Final = timedelta(days=1)
 """A renewal that brings less than that is none: the CA itself ends."""
 
@@ -49,7 +52,8 @@ class AutoRenewal:
         """Ask for the renewals that are due; how many.
 
         Nothing while earlier ones are still to be done: what fails, as while a
-        signature is being made, is asked for again in a later round.
+        signature is being made, is asked for again in a later round; what the verifier
+        refused, a day later.
         """
         now, ca_end = self._clock.now(), self._ca_end()
         if not self._ahead or ca_end is None:
@@ -58,7 +62,17 @@ class AutoRenewal:
         async with self._store.read() as transaction:
             if await HsmTaskStore(transaction).any_open(TaskKind.RENEW):
                 return 0
-            due = await CertificateStore(transaction).renewable(now, until, _BATCH)
+            refused = await HsmTaskStore(transaction).failed_by(
+                TaskKind.RENEW,
+                ErrorCode.CERTIFICATE_UNVERIFIABLE.value,
+                now - _REFUSED_FOR,
+            )
+            due = await CertificateStore(transaction).renewable(
+                now,
+                until,
+                _BATCH,
+                without={str(given["credential"]) for given in refused},
+            )
         return sum(
             [
                 await self._certificates.renew_due(credential, until, "system")

@@ -1,5 +1,6 @@
 """Certificates of the internal CA in SQL."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -162,9 +163,20 @@ class CertificateStore(Store):
         return [_view(row) for row in rows]
 
     async def renewable(
-        self, after: datetime, until: datetime, limit: int
+        self,
+        after: datetime,
+        until: datetime,
+        limit: int,
+        without: Collection[str] = (),
     ) -> list[CredentialId]:
-        """Credentials in use by active people whose certificate ends in that time."""
+        """Credentials in use by active people whose certificate ends in that time.
+
+        Args:
+            after: end that is too early.
+            until: latest end.
+            limit: most that are returned.
+            without: credentials that are left out.
+        """
         rows = await self._connection.execute(
             select(credential.c.id)
             .join(certificate, certificate.c.credential == credential.c.id)
@@ -173,6 +185,7 @@ class CertificateStore(Store):
                 credential.c.state == CredentialState.ACTIVE.value,
                 credential.c.not_after > after,
                 credential.c.not_after <= until,
+                credential.c.id.not_in(without),
                 certificate.c.state == CertificateState.VALID.value,
                 certificate.c.der == credential.c.certificate,
                 person.c.state == PersonState.ACTIVE.value,

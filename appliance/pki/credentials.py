@@ -4,9 +4,11 @@ Source: design §6.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+import structlog
 from cryptography import x509
 
 from appliance.core.unit_of_work import Database, Transaction
@@ -17,11 +19,13 @@ from appliance.domain.credentials import CredentialView
 from appliance.domain.errors import (
     CHAIN_IN_USE,
     ApplianceError,
+    CertificateUnverifiableError,
     ChainRefusedError,
     ErrorCode,
 )
 from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId, TaskId
+from appliance.domain.ports import PdfInspector
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import CredentialState, EventKind, RevocationReason
 from appliance.keys.credential_store import CredentialStore
@@ -30,10 +34,12 @@ from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.certificate_rules import name_of
 from appliance.pki.validation.path_validation import CheckedChain, Expected, check_chain
+from appliance.pki.validation.sample_report import demand_valid, judging
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.pki.validation.trust_store import FormerCertificateStore
 from appliance.signing.activations.activation_store import ActivationStore
 
+_log = structlog.get_logger(__name__)
 _OVER: Final = frozenset({CredentialState.REVOKING, CredentialState.REVOKED})
 
 
@@ -45,15 +51,22 @@ class Credentials:
         clock: the time.
         trust: roots that chains from outside may end at.
         revocations: revokes.
+        inspector: the sandbox, which tries chains from outside.
     """
 
     def __init__(
-        self, store: Database, clock: Clock, trust: Trust, revocations: Revocations
+        self,
+        store: Database,
+        clock: Clock,
+        trust: Trust,
+        revocations: Revocations,
+        inspector: PdfInspector,
     ) -> None:
         self._store = store
         self._clock = clock
         self._trust = trust
         self._revocations = revocations
+        self._inspector = inspector
 
     async def of(self, person: PersonId) -> list[CredentialView]:
         """Every credential of a person, newest first."""
@@ -130,23 +143,64 @@ class Credentials:
         Raises:
             ChainRefusedError: the chain does not fit (see `check_chain`), or
                 `CERTIFICATE_ISSUED_HERE`.
+            CertificateUnverifiableError: our own verifier would not call signatures
+                with it valid.
             ApplianceError: `CREDENTIAL_NOT_FOUND`; `CREDENTIAL_STATE` for one
                 that is not in use; `ALREADY_EXISTS` for what it signs with
                 already; `BUSY` while a signature is being made with
-                it, which is finished with the certificate that it began with.
+                it, which is finished with the certificate that it began with;
+                `SANDBOX_UNAVAILABLE` or `OVERLOADED`: it cannot be tried now.
         """
         anchors = await self._trust.roots(AnchorPurpose.SIGNERS)
-        now = self._clock.now()
+        async with self._store.read() as transaction:
+            held = await _held(transaction, credential, owner)
+            checked = await self._checked(transaction, held, pem, anchors)
+        # Outside of a transaction, which would wait for the sandbox.
+        await self._try(checked)
         async with self._store.write() as transaction:
             held = await _held(transaction, credential, owner, lock=True)
-            _require(held, held.state is CredentialState.ACTIVE)
-            person = await PersonStore(transaction).get(held.person)
-            expected = Expected(held.spki, person.cuil if person else "")
-            checked = check_chain(pem, expected, anchors, now)
-            await _check_new(transaction, held, checked)
+            checked = await self._checked(transaction, held, pem, anchors)
             if await ActivationStore(transaction).any_in_hand(credential):
                 raise ApplianceError(ErrorCode.BUSY)
             return await self._replace(transaction, held, checked, actor)
+
+    async def _checked(
+        self,
+        transaction: Transaction,
+        held: Credential,
+        pem: bytes,
+        anchors: Sequence[bytes],
+    ) -> CheckedChain:
+        """Check a chain against a credential, as it stands now.
+
+        Raises:
+            ChainRefusedError: see `import_chain`.
+            ApplianceError: `CREDENTIAL_STATE`, `ALREADY_EXISTS`.
+        """
+        _require(held, held.state is CredentialState.ACTIVE)
+        person = await PersonStore(transaction).get(held.person)
+        expected = Expected(held.spki, person.cuil if person else "")
+        checked = check_chain(pem, expected, anchors, self._clock.now())
+        await _check_new(transaction, held, checked)
+        return checked
+
+    async def _try(self, checked: CheckedChain) -> None:
+        """Have the verifier judge a sample that is signed under stand-ins of a chain.
+
+        The owner's key signs only by their password, which an import does not ask for.
+
+        Raises:
+            CertificateUnverifiableError: it does not call the sample valid.
+            ApplianceError: `SANDBOX_UNAVAILABLE` or `OVERLOADED`.
+        """
+        path = [checked.certificate, *checked.issuers, checked.root]
+        try:
+            with judging():
+                report = await self._inspector.try_chain(path)
+            demand_valid(report)
+        except CertificateUnverifiableError as exc:
+            _log.warning("chain.unverifiable", reason=exc.reason)
+            raise
 
     async def _replace(
         self,

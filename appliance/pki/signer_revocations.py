@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.certificates import StatusKind
+from appliance.domain.certificates import CertificateRecord, StatusKind
 from appliance.domain.verification import (
     YES,
     Answer,
@@ -49,16 +49,36 @@ class SignerRevocations:
         return replace(report, signatures=tuple(signatures))
 
 
+async def is_ours(transaction: Transaction, report: SignatureReport) -> bool:
+    """Return whether the internal CA issued the certificate of a signature.
+
+    Args:
+        transaction: of a transaction.
+        report: on the signature.
+    """
+    return await _issued(transaction, report) is not None
+
+
+async def _issued(
+    transaction: Transaction, report: SignatureReport
+) -> CertificateRecord | None:
+    """The internal CA's record of a signer's certificate; None: it issued another."""
+    if not report.certificates:
+        return None
+    found = await CertificateStore(transaction).get(report.serial)
+    if found is None:
+        return None
+    is_it = hashlib.sha256(found.der).hexdigest() in report.certificates
+    return found if is_it else None
+
+
 async def _applied(
     transaction: Transaction, report: SignatureReport
 ) -> SignatureReport:
     if not report.certificates or report.revocation.answer is Answer.NO:
         return report
-    found = await CertificateStore(transaction).get(report.serial)
-    if (
-        found is not None
-        and hashlib.sha256(found.der).hexdigest() in report.certificates
-    ):
+    found = await _issued(transaction, report)
+    if found is not None:
         if found.revoked_at is not None:
             reason = "" if found.reason is None else found.reason.value
             return replace(

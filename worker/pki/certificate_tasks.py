@@ -1,6 +1,6 @@
 """HSM tasks about certificates that are there: publish, revoke, renew."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -10,9 +10,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import TaskClaim
+from appliance.domain.ports import PdfInspector
 from appliance.domain.vocab import CertificateKind, TaskKind
 from appliance.pki.publication import Publishing
 from appliance.pki.renewal import Renewal
+from appliance.pki.validation.sample_report import demand_valid, judging
 from worker.failpoints import REVOCATION_SIGNED, REVOCATION_STORED, crash_point
 from worker.pki.certificate_authority import Authority, CertificateSubject
 from worker.pki.publisher import Publisher
@@ -36,6 +38,8 @@ class CertificateTasks:
         renewal: this worker's transactions of renewals.
         authority: certifies.
         clock: the time.
+        inspector: the sandbox, which tries certificates.
+        root: certificate of the installation's root, DER.
     """
 
     publisher: Publisher
@@ -43,6 +47,8 @@ class CertificateTasks:
     renewal: Renewal
     authority: Authority
     clock: Clock
+    inspector: PdfInspector
+    root: bytes = field(repr=False)
 
     async def run(self, claim: TaskClaim) -> None:
         """Do a task.
@@ -117,6 +123,13 @@ class CertificateTasks:
             public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
             self.clock.now(),
         )
+        # The key signs only by its owner's password, which a renewal does not ask for:
+        # the certificate is tried with a stand-in of the key.
+        with judging():
+            report = await self.inspector.try_chain(
+                [issued.certificate, *issued.chain, self.root]
+            )
+        demand_valid(report)
         record = self.authority.record(issued, CertificateKind.SIGNER, held.id)
         if await self.renewal.renewed(claim, record, issued.chain):
             _log.info("task.renewed", task=claim.id, credential=held.id)

@@ -1,12 +1,14 @@
 """HSM tasks: what fronts and operators ask of the HSM.
 
-An `issue` makes a key, tries it, has it certified and locks it with its owner's
-unlock key, which came sealed. What a killed try leaves is nothing (wrapped), or
-a key under an id that follows from task and try, for the sweep (resident).
+An `issue` makes a key, tries it, has it certified, has it sign a sample that the
+verifier must call valid, and locks it with its owner's unlock key, which came sealed.
+What a killed try leaves is nothing (wrapped), or a key under an id that follows from
+task and try, for the sweep (resident).
 """
 
 import hashlib
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -17,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from appliance.core import metrics
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, HsmUnavailableError
+from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.identity import Credential, credential_aad
 from appliance.domain.ids import TaskId
@@ -29,11 +31,13 @@ from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE, crash_point
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
-from worker.leased_worker import GiveBack
+from worker.leased_worker import FencedOffError, GiveBack
+from worker.pades.sample import SampleIdentity
 from worker.pki.certificate_authority import Authority, CertificateSubject
 from worker.pki.certificate_signing import IssuedCertificate
 from worker.pki.certificate_tasks import CertificateTasks
 from worker.pki.csr import CsrTasks
+from worker.pki.sample_signature import AWAY, SAMPLED_KINDS, SampleSignatures
 from worker.pki.tsa_tasks import TimestampTasks
 from worker.signing.activation_keys import ActivationKeys
 
@@ -82,6 +86,7 @@ class TaskRunner:
         requests: does the tasks of certificate signing requests.
         timestamps: does the tasks of the internal TSA.
         served: whether the HSM serves this record.
+        samples: tries the certificates of new keys.
     """
 
     tasks: HsmTasks
@@ -95,12 +100,14 @@ class TaskRunner:
     requests: CsrTasks
     timestamps: TimestampTasks
     served: GenerationCheck
+    samples: SampleSignatures
 
     async def claim_next(self) -> TaskClaim | None:
         """Take the oldest task that nobody has in hand and whose tokens are there.
 
-        One whose token is away waits, and uses up none of its attempts; so do all
-        while the HSM serves another record.
+        One whose token is away waits, and uses up none of its attempts; so do those
+        that need the sandbox while it does not answer, and all while the HSM serves
+        another record.
         """
         if not await self.served.look():
             return None
@@ -110,6 +117,16 @@ class TaskRunner:
             if self.session.status_of(role) is HsmStatus.READY
         }
         kinds = [kind for kind in TaskKind if TOKENS[kind] <= ready]
+        if not kinds or not await self.tasks.any_claimable(kinds):
+            return None
+        sampled = SAMPLED_KINDS.intersection(kinds)
+        # The sandbox is asked only when a task waits that needs it.
+        if (
+            sampled
+            and await self.tasks.any_claimable(sampled)
+            and not await self.samples.can_be_verified()
+        ):
+            kinds = [kind for kind in kinds if kind not in SAMPLED_KINDS]
         return await self.tasks.claim_next(kinds) if kinds else None
 
     async def renew(self, claim: TaskClaim) -> bool:
@@ -129,6 +146,13 @@ class TaskRunner:
             metrics.TASKS.labels(claim.kind.value, "postponed").inc()
             _log.warning("task.postponed", task=claim.id, reason=exc.reason)
         except ApplianceError as exc:
+            if exc.code in AWAY:
+                # It says nothing of the certificate: the lease lapses, and the task
+                # is claimed again once the sandbox answers.
+                self.samples.was_away()
+                metrics.TASKS.labels(claim.kind.value, "postponed").inc()
+                _log.warning("task.postponed", task=claim.id, reason=exc.code.value)
+                return None
             metrics.TASKS.labels(claim.kind.value, exc.code.value).inc()
             _log.warning(
                 "task.failed",
@@ -156,7 +180,7 @@ class TaskRunner:
             await self.certificates.run(claim)
 
     async def _issue(self, claim: TaskClaim) -> None:
-        """Generate, self-test, certify, commit: in this order and no other."""
+        """Generate, self-test, certify, prove, commit: in this order and no other."""
         order = await self.tasks.issue_order(claim)
         # First of all: where it does not open, no key is made.
         unlock = self.keys.unlock(claim.seal, order.binding.info())
@@ -168,6 +192,11 @@ class TaskRunner:
         else:
             made = await self._make_resident(claim, order, subject)
         crash_point(CERTIFIED, claim.id)
+        try:
+            await self._prove(claim, order, made)
+        except (ApplianceError, FencedOffError):
+            await self._discard(made)
+            raise
         credential = self._credential(order, made, unlock)
         record = self.authority.record(
             made.issued, CertificateKind.SIGNER, credential.id
@@ -175,9 +204,29 @@ class TaskRunner:
         if await self.tasks.issued(claim, credential, record):
             crash_point(ISSUED, claim.id)
             _log.info("task.issued", task=claim.id, credential=credential.id)
-        elif made.resident is not None:
+        else:
             # Another try has come since, with a key of its own.
-            await self.session.destroy(made.resident)
+            await self._discard(made)
+
+    async def _prove(self, claim: TaskClaim, order: IssueOrder, made: _NewKey) -> None:
+        """Have the new key sign a sample, and the verifier call it valid.
+
+        Raises:
+            FencedOffError: another worker has claimed since.
+            ApplianceError: see `SampleSignatures.prove`.
+        """
+        key = made.wrapped or made.resident
+        if key is None:
+            raise ApplianceError(ErrorCode.INTERNAL)
+        issued = made.issued
+        signer = SampleIdentity(order.person.name, issued.certificate, issued.chain)
+        await self.samples.prove(claim, key, signer)
+
+    async def _discard(self, made: _NewKey) -> None:
+        """Destroy a new key; one that cannot be reached now is left to the sweep."""
+        if made.resident is not None:
+            with suppress(HsmUnavailableError):
+                await self.session.destroy(made.resident)
 
     async def _make_wrapped(
         self, order: IssueOrder, subject: CertificateSubject

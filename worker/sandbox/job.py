@@ -44,6 +44,7 @@ from worker.sandbox.logo_pixels import logo_rows
 from worker.sandbox.render import render
 from worker.sandbox.repair import repair
 from worker.sandbox.text_search import find_text
+from worker.sandbox.verify.chain_trial import try_chain
 from worker.sandbox.verify.verify import verify
 
 Probe = Callable[[bytes], Mapping[str, Any]]
@@ -53,6 +54,8 @@ EXIT_PROTOCOL = 3
 """The request did not follow the protocol; there is nothing to answer."""
 EXIT_TOO_MUCH = 4
 """There was no memory left to answer with."""
+_SHORTEST_PATH = 2
+"""Certificates of a signer whose issuer is the root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +211,23 @@ def _render(request: Request, tools: Tools) -> Answer:
 
 def _verify(request: Request, tools: Tools) -> Answer:
     del tools
-    roots = _roots(request.params, "roots")
-    stamp_roots = _roots(request.params, "stampRoots")
+    roots = _certificates(request.params, "roots")
+    stamp_roots = _certificates(request.params, "stampRoots")
     revoked = revoked_from_json(request.params.get("revoked"))
     return Answer(report_to_json(verify(request.pdf, roots, stamp_roots, revoked)))
+
+
+def _try_chain(request: Request, tools: Tools) -> Answer:
+    """Try a chain of certificates; there is no document.
+
+    Raises:
+        MessageInvalidError: there are not at least a signer's and a root.
+    """
+    del tools
+    path = _certificates(request.params, "path")
+    if len(path) < _SHORTEST_PATH:
+        raise MessageInvalidError
+    return Answer(report_to_json(try_chain(path)))
 
 
 def _picture(request: Request, tools: Tools) -> Answer:
@@ -233,6 +249,7 @@ _WORK: Mapping[str, Callable[[Request, Tools], Answer]] = {
     Operation.REPAIR: _repair,
     Operation.RENDER: _render,
     Operation.VERIFY: _verify,
+    Operation.TRY_CHAIN: _try_chain,
     Operation.PICTURE: _picture,
     Operation.FIND_TEXT: _find_text,
 }
@@ -250,16 +267,16 @@ def _positive(params: Mapping[str, Any], name: str) -> int:
     return value
 
 
-def _roots(params: Mapping[str, Any], name: str) -> list[bytes]:
-    """The trusted certificates.
+def _certificates(params: Mapping[str, Any], name: str) -> list[bytes]:
+    """Certificates of a request, DER as yet unread.
 
     Raises:
         MessageInvalidError: they are not a list of Base64 strings.
     """
-    roots = params.get(name)
-    if not isinstance(roots, list):
+    given = params.get(name)
+    if not isinstance(given, list):
         raise MessageInvalidError
     try:
-        return [base64.b64decode(root, validate=True) for root in roots]
+        return [base64.b64decode(each, validate=True) for each in given]
     except (binascii.Error, TypeError, ValueError) as exc:
         raise MessageInvalidError from exc

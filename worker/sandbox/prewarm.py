@@ -42,6 +42,7 @@ from worker.sandbox.render import render
 from worker.sandbox.repair import repair
 from worker.sandbox.text_search import find_text
 from worker.sandbox.trial.trial_signer import trial_signer
+from worker.sandbox.verify.chain_trial import try_chain
 from worker.sandbox.verify.verify import verify
 
 LATE: Final = (
@@ -117,6 +118,7 @@ def warm(tools: Tools) -> None:
         repair(pdf)
     described = inspect(signed, pages)
     report = verify(signed, [root])
+    tried = try_chain([root, root])
     png = render(streams, 1, 96, None, tools.fonts)
     found = find_text(streams, "Sample", 1).found
     drawn = [logo_rows(_picture(kind)) for kind in ("PNG", "JPEG")]
@@ -124,6 +126,7 @@ def warm(tools: Tools) -> None:
         described.signatures != 1
         or FindingKind.JAVASCRIPT not in described.findings
         or not report.valid
+        or not tried.valid
         or found is None
         or not png.startswith(b"\x89PNG")
         or any((width, height) != (400, 200) for width, height, _ in drawn)

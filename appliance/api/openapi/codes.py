@@ -136,6 +136,7 @@ CHAIN: Final = frozenset(
         E.CERTIFICATE_EXTENDED_KEY_USAGE,
         E.CERTIFICATE_EXTENSION_UNKNOWN,
         E.CERTIFICATE_WEAK_ALGORITHM,
+        E.CERTIFICATE_UNVERIFIABLE,
     }
 )
 """Of a chain that an outside CA issued."""

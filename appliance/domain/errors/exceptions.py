@@ -233,6 +233,20 @@ class DocumentsAwayError(ApplianceError):
         self.reason = reason
 
 
+class DocumentMissingError(ApplianceError):
+    """The store of documents is there, and does not have this one."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.STORE_UNAVAILABLE)
+
+
+class DocumentAlteredError(ApplianceError):
+    """A stored file that is not the document it is named by, or of another key."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.STORE_UNAVAILABLE)
+
+
 class ChainRefusedError(ApplianceError):
     """A chain of certificates that cannot be taken, by a code of its own.
 
@@ -249,6 +263,19 @@ class ChainRefusedError(ApplianceError):
         if place is not None:
             extras["certificado"] = place
         super().__init__(code, params=params, extras=extras)
+
+
+class CertificateUnverifiableError(ApplianceError):
+    """A certificate with which signatures would not be valid for our own verifier.
+
+    Args:
+        reason: the first answer of the verifier that is not *yes*, in English, for
+            operators.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(ErrorCode.CERTIFICATE_UNVERIFIABLE)
+        self.reason = reason
 
 
 class HsmUnavailableError(ApplianceError):

@@ -240,6 +240,10 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
         "The certificate of {subject} has a key or signature that is not accepted: "
         "{algorithm}."
     ),
+    ErrorCode.CERTIFICATE_UNVERIFIABLE: (
+        "Signatures with this certificate would not be valid for the verifier of this "
+        "service, so it is not used."
+    ),
     ErrorCode.ANCHOR_NOT_A_ROOT: (
         "The certificate of {subject} is not a root: it is not signed by itself."
     ),

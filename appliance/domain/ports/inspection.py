@@ -85,6 +85,21 @@ class PdfInspector(Protocol):
         """
         ...
 
+    async def try_chain(self, path: Sequence[bytes]) -> VerificationReport:
+        """Verify a sample under stand-ins of a chain: the same but for their keys.
+
+        It needs no key of the chain. Keys and signatures of the chain itself are not
+        looked at.
+
+        Args:
+            path: the signer's certificate, then each one's issuer up to the root, DER.
+
+        Raises:
+            DocumentRefusedError: what is signed so cannot be read.
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
     async def picture(self, content: bytes) -> LogoPicture:
         """Make a logo of a PNG or JPEG file: only its pixels are kept.
 

@@ -24,6 +24,7 @@ class Operation(StrEnum):
     REPAIR = "repair"
     RENDER = "render"
     VERIFY = "verify"
+    TRY_CHAIN = "try_chain"
     PICTURE = "picture"
     FIND_TEXT = "find_text"
     PING = "ping"

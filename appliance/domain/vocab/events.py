@@ -72,6 +72,9 @@ class EventKind(StrEnum):
     PERSON_REISSUED = "person.reissued"
     """Key revoked and secrets forgotten: they enrol anew."""
     CREDENTIAL_ISSUED = "credential.issued"
+    SAMPLE_INTENDED = "sample.intended"
+    """Before a new key signs the sample that its certificate is tried by: the exact
+    digest."""
     KEY_ORPHAN_DESTROYED = "key.orphan_destroyed"
     """A key that a killed enrolment left on the token."""
     CERTIFICATE_ISSUED = "certificate.issued"

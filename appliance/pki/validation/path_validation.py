@@ -65,6 +65,8 @@ class CheckedChain:
     """The signer's, DER."""
     issuers: tuple[bytes, ...] = field(repr=False)
     """DER, issuer first, without the root: whoever verifies must have that."""
+    root: bytes = field(repr=False)
+    """Trusted root at which it ends, DER."""
     not_before: datetime
     """Of the signer's certificate, in UTC."""
     not_after: datetime
@@ -101,6 +103,7 @@ def check_chain(
     return CheckedChain(
         certificate=der_of(signer),
         issuers=tuple(map(der_of, path[1:-1])),
+        root=der_of(path[-1]),
         not_before=signer.not_valid_before_utc,
         not_after=signer.not_valid_after_utc,
         serial=signer.serial_number,

@@ -12,13 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from appliance.bootstrap import ServiceRegistry
+from appliance.core.database import tables
 from appliance.domain.keys import KeyMode
-from appliance.domain.vocab import VouchedBy
+from appliance.domain.vocab import TaskState, VouchedBy
 from appliance.people.person_store import PersonStore
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import problem, sign
@@ -32,7 +34,7 @@ from tests.support.faults.fault_injection import (
     restarted,
     until,
 )
-from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE
+from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE, SAMPLED
 
 
 @pytest.fixture(scope="module")
@@ -346,6 +348,8 @@ def test_pepper_is_renewed_at_the_next_signature(
     [
         (KEY_MADE, "resident"),
         (CERTIFIED, "wrapped"),
+        (SAMPLED, "wrapped"),
+        pytest.param(SAMPLED, "resident", marks=pytest.mark.long),
         pytest.param(KEY_MADE, "wrapped", marks=pytest.mark.long),
         pytest.param(CERTIFIED, "resident", marks=pytest.mark.long),
         pytest.param(ISSUED, "wrapped", marks=pytest.mark.long),
@@ -366,6 +370,45 @@ def test_killed_enrolment_ends_in_one_key_that_works(
 
         signed(appliance, person)
         assert not crash.exists()
+
+
+def test_enrolment_waits_for_the_sandbox_and_keeps_nobody_waiting(
+    appliance_with_keys: Appliance, owner: TestPerson
+) -> None:
+    """No sample can be verified: the task stays open, and others are done."""
+    held = appliance_with_keys.credential(owner)
+    with suspended(appliance_with_keys.children("sandbox")):
+        person = appliance_with_keys.new_person("Espera Su Clave", with_key=False)
+        with appliance_with_keys.client(owner) as client:
+            asked = client.post(
+                f"/credenciales/{held.id}/csr",
+                json={"password": owner.signing_password},
+            )
+        assert asked.status_code == 200, asked.text
+        tasks = read_ledger(appliance_with_keys).of(tables.hsm_task)
+        (waiting,) = [row for row in tasks if row.person == person.id]
+        assert waiting.state in {TaskState.WAITING.value, TaskState.RUNNING.value}
+
+    def is_made() -> bool:
+        made = read_ledger(appliance_with_keys).of(tables.credential)
+        return any(row.person == person.id for row in made)
+
+    until(is_made)
+    signed(appliance_with_keys, person)
+
+
+@contextlib.contextmanager
+def suspended(processes: list[psutil.Process]) -> Iterator[None]:
+    """Have processes stand still meanwhile."""
+    assert processes
+    for each in processes:
+        each.suspend()
+    try:
+        yield
+    finally:
+        for each in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.resume()
 
 
 def test_enrolment_is_asked_for_again_by_command(

@@ -26,12 +26,14 @@ from appliance.keys.hsm_tasks import (
 )
 from appliance.keys.worker_store import WorkerStore
 from appliance.signing.expiry import ExpiryJob
+from tests.support.factories.fake_sandbox import PlayedSandbox
 from tests.support.factories.fakes import AlwaysServed
 from tests.support.installation.record import HOST, CoreFixture, new_credential
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.pki.hsm_tasks import TOKENS, TaskRunner
+from worker.pki.sample_signature import SampleSignatures
 
 pytestmark = pytest.mark.storage
 
@@ -373,6 +375,14 @@ async def test_task_waits_unclaimed_for_its_token(core: CoreFixture) -> None:
         requests=none,
         timestamps=none,
         served=cast("GenerationCheck", AlwaysServed()),
+        samples=SampleSignatures(
+            worker(core),
+            session=none,
+            inspector=PlayedSandbox(),
+            root=b"",
+            clock=core.clock,
+            served=none,
+        ),
     )
 
     nothing = [await runner.claim_next() for _ in range(TASK_ATTEMPTS + 1)]

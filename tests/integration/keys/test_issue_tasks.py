@@ -3,7 +3,8 @@
 Source: design §4 "Enrolment"; reliability F16.
 """
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -11,34 +12,48 @@ from typing import Any
 
 import pkcs11
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from sqlalchemy import select, update
 
+from appliance.core.database import tables
 from appliance.core.installation_store import RESTORED, InstallationStore
+from appliance.documents.sandbox_client import SandboxClient
 from appliance.domain.activation import epoch_at
 from appliance.domain.clock import SystemClock
-from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.identity import Credential
 from appliance.domain.ids import TaskId
 from appliance.domain.keys import KeyMode, KeyReference, SignatureScheme, TokenRole
-from appliance.domain.vocab import CredentialState, Environment, TaskState
+from appliance.domain.ports import PdfInspector
+from appliance.domain.timestamps import RevokedTsa
+from appliance.domain.verification import VerificationReport
+from appliance.domain.vocab import CredentialState, Environment, EventKind, TaskState
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.key_encryption import signing_key
-from hsm_config.provisioning.ca_certificates import read_ca
+from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from tests.integration.keys.locked_key import LockedKeyServices, locked_key_services
+from tests.support.factories.fake_sandbox import PlayedSandbox
 from tests.support.factories.signing_host import INSTALLATION
 from tests.support.hsm.hsm_installation import HsmInstallation, verify
 from tests.support.installation.record import PASSWORD, CoreFixture
+from tests.support.services.sandbox_server import SandboxServer, running_sandbox
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.leased_worker import Work, hold
+from worker.pki import certificate_authority, certificate_profiles, sample_signature
 from worker.pki.certificate_authority import Authority
 from worker.pki.hsm_tasks import TASK_RENEW_S, TaskRunner, cka_id_of
+from worker.pki.sample_signature import SampleSignatures
 from worker.signing.activation_keys import ActivationKeys, open_folder
 
 DIGEST = bytes(range(32))
+_LOOKS = 60
 
 
 async def run(runner: TaskRunner, claim: TaskClaim) -> None:
@@ -68,13 +83,16 @@ class Bench:
     session: HsmSession
     installation: HsmInstallation
     keys: ActivationKeys
+    sandbox: PdfInspector
 
-    def runner(self, mode: KeyMode) -> TaskRunner:
+    def runner(self, mode: KeyMode, *, prefer_pss: bool = False) -> TaskRunner:
         """A worker that keeps keys in a mode."""
         core = self.services.core
         settings = self.installation.settings
+        tasks = HsmTasks(core.store, core.clock, "signing/h/1", "p")
+        served = GenerationCheck(self.session, core.store)
         return TaskRunner(
-            HsmTasks(core.store, core.clock, "signing/h/1", "p"),
+            tasks,
             Authority(self.session, read_ca(settings), settings),
             self.session,
             self.keys,
@@ -84,7 +102,16 @@ class Bench:
             certificates=None,  # type: ignore[arg-type]  # there are no such tasks here
             requests=None,  # type: ignore[arg-type]  # nor such
             timestamps=None,  # type: ignore[arg-type]  # nor such
-            served=GenerationCheck(self.session, core.store),
+            served=served,
+            samples=SampleSignatures(
+                tasks,
+                self.session,
+                self.sandbox,
+                read_root(settings).public_bytes(Encoding.DER),
+                core.clock,
+                served,
+                prefer_pss=prefer_pss,
+            ),
         )
 
     async def ask(self) -> TaskId:
@@ -103,9 +130,11 @@ class Bench:
 
     async def claimed(self, runner: TaskRunner) -> TaskClaim:
         """Claim the task that is there."""
-        claim = await runner.claim_next()
-        assert claim is not None
-        return claim
+        for _ in range(_LOOKS):
+            # Each waits for a sandbox that is slow to start.
+            if (claim := await runner.claim_next()) is not None:
+                return claim
+        pytest.fail("there is no task to claim")
 
     async def made(self, mode: KeyMode) -> Credential:
         """Ask for a key, and have it made."""
@@ -137,9 +166,19 @@ class Bench:
         return await self.session._call(look)
 
 
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[SandboxServer]:
+    """A sandbox for all tests here."""
+    with running_sandbox() as server:
+        yield server
+
+
 @pytest.fixture
 async def bench(
-    sqlite_core: CoreFixture, installation: HsmInstallation, tmp_path: Path
+    sqlite_core: CoreFixture,
+    installation: HsmInstallation,
+    sandbox: SandboxServer,
+    tmp_path: Path,
 ) -> AsyncIterator[Bench]:
     """With the HSM open, and a host whose activation key is in its folder."""
     # The CA was made now, by the machine's clock.
@@ -159,7 +198,7 @@ async def bench(
             services.host.name,
             INSTALLATION,
         )
-        yield Bench(services, session, installation, keys)
+        yield Bench(services, session, installation, keys, sandbox.client)
 
 
 async def test_wrapped_key_leaves_nothing_on_the_token(bench: Bench) -> None:
@@ -293,3 +332,245 @@ async def test_record_that_was_left_destroys_no_key_and_makes_none(
 
     assert theirs.cka_id in await bench.key_ids()
     assert await runner.claim_next() is None
+
+
+async def nothing_is_left(bench: Bench, before: set[bytes]) -> None:
+    """No key on the token, no certificate and no credential in use."""
+    assert await bench.key_ids() == before
+    async with bench.services.core.store.read() as transaction:
+        person = bench.services.signer.person
+        assert await CredentialStore(transaction).active(person) is None
+        rows = await transaction.connection.execute(select(tables.certificate.c.serial))
+        assert rows.all() == []
+
+
+@pytest.mark.parametrize("mode", KeyMode)
+async def test_new_key_signs_a_sample_whose_digest_is_audited_first(
+    bench: Bench, mode: KeyMode
+) -> None:
+    """Once, between the order and the credential."""
+    credential = await bench.made(mode)
+
+    rows = [row.event for row in await bench.services.core.audit()]
+    kinds = [row.event for row in rows]
+    assert kinds[-3:] == [
+        EventKind.TASK_CREATED,
+        EventKind.SAMPLE_INTENDED,
+        EventKind.CREDENTIAL_ISSUED,
+    ]
+    detail = rows[-2].detail
+    assert detail["credential"] == credential.id
+    assert len(bytes.fromhex(str(detail["digest"]))) == 32
+
+
+async def test_sample_is_signed_as_documents_are(bench: Bench) -> None:
+    """By PSS, where RSA keys of the installation sign so."""
+    await bench.ask()
+    runner = bench.runner(KeyMode.WRAPPED, prefer_pss=True)
+
+    await run(runner, await bench.claimed(runner))
+
+    assert (await bench.services.credential()).key_mode is KeyMode.WRAPPED
+
+
+@pytest.mark.parametrize("mode", KeyMode)
+async def test_name_that_the_verifier_cannot_compare_is_not_certified(
+    bench: Bench, mode: KeyMode
+) -> None:
+    """Though it is in the database, as it may be from before it was refused."""
+    before = await bench.key_ids()
+    task = await bench.ask()
+    async with bench.services.core.store.write() as transaction:
+        await transaction.connection.execute(
+            update(tables.person)
+            .where(tables.person.c.id == bench.services.signer.person)
+            .values(name="Ana \N{SLIGHTLY SMILING FACE}")
+        )
+    runner = bench.runner(mode)
+
+    await run(runner, await bench.claimed(runner))
+
+    assert await bench.state(task) == (TaskState.FAILED, "CERTIFICATE_UNVERIFIABLE")
+    await nothing_is_left(bench, before)
+
+
+@pytest.mark.parametrize("mode", KeyMode)
+@pytest.mark.parametrize("extension", ["critical", "purpose"])
+async def test_extension_that_the_verifier_refuses_is_not_certified(
+    bench: Bench, mode: KeyMode, extension: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unknown critical one, and a purpose that is not for documents."""
+    odd: tuple[x509.ExtensionType, bool] = {
+        "critical": (
+            x509.UnrecognizedExtension(x509.ObjectIdentifier("1.2.3.4"), b"\5\0"),
+            True,
+        ),
+        "purpose": (
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]),
+            False,
+        ),
+    }[extension]
+    sound = certificate_profiles.signer_extensions
+
+    def with_odd(*args: Any) -> tuple[tuple[x509.ExtensionType, bool], ...]:
+        kept = [each for each in sound(*args) if each[0].oid != odd[0].oid]
+        return (*kept, odd)
+
+    before = await bench.key_ids()
+    task = await bench.ask()
+    runner = bench.runner(mode)
+    with monkeypatch.context() as patched:
+        patched.setattr(certificate_authority, "signer_extensions", with_odd)
+        await run(runner, await bench.claimed(runner))
+
+    assert await bench.state(task) == (TaskState.FAILED, "CERTIFICATE_UNVERIFIABLE")
+    await nothing_is_left(bench, before)
+    assert (await bench.made(mode)).key_mode is mode
+
+
+@pytest.mark.parametrize("mode", KeyMode)
+async def test_task_waits_for_the_sandbox_and_is_not_refused(
+    bench: Bench, mode: KeyMode, tmp_path: Path
+) -> None:
+    """What cannot be verified now is tried again: one attempt is used up, no more."""
+    before, there = await bench.key_ids(), bench.sandbox
+    task = await bench.ask()
+    away = bench.runner(mode)
+    claim = await bench.claimed(away)
+    bench.sandbox = SandboxClient(tmp_path / "nobody.sock", timeout_s=5)
+    away = bench.runner(mode)
+
+    await run(away, claim)
+    bench.services.core.clock.forward(31)
+    unclaimed = [await away.claim_next() for _ in range(10)]
+
+    assert unclaimed == [None] * 10
+    assert await bench.state(task) == (TaskState.RUNNING, "")
+    await nothing_is_left(bench, before)
+    bench.sandbox = there
+    runner = bench.runner(mode)
+    again = await bench.claimed(runner)
+    await run(runner, again)
+    assert again.fence == claim.fence + 1
+    assert await bench.state(task) == (TaskState.DONE, "")
+
+
+async def test_overtaken_try_does_not_use_its_key(bench: Bench) -> None:
+    """Another claim came before the sample: nothing is audited, and nothing signed."""
+    await bench.ask()
+    runner = bench.runner(KeyMode.WRAPPED)
+    slow = await bench.claimed(runner)
+    bench.services.core.clock.forward(31)
+    await run(runner, await bench.claimed(runner))
+    audited = await bench.services.core.audited()
+
+    await run(runner, slow)
+
+    assert await bench.services.core.audited() == audited
+
+
+class SlowToAnswer(PlayedSandbox):
+    """A sandbox whose answer to a ping waits for the test."""
+
+    def __init__(self) -> None:
+        self.answers = asyncio.Event()
+        self.asked = 0
+
+    async def ping(self) -> None:
+        """Answer when told to."""
+        self.asked += 1
+        await self.answers.wait()
+
+
+async def test_slow_sandbox_keeps_no_task_waiting_for_ever(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer that comes after the look counts at the next one, asked for once."""
+    monkeypatch.setattr(sample_signature, "_PING_S", 0.0)
+    await bench.ask()
+    slow = SlowToAnswer()
+    bench.sandbox = slow
+    runner = bench.runner(KeyMode.WRAPPED)
+
+    unclaimed = [await runner.claim_next() for _ in range(3)]
+    slow.answers.set()
+    claim = await bench.claimed(runner)
+
+    assert unclaimed == [None] * 3
+    assert slow.asked == 1
+    assert claim.fence == 1
+
+
+class CountedJobs(PlayedSandbox):
+    """A sandbox that counts what it is asked.
+
+    Args:
+        inspector: the real one.
+    """
+
+    def __init__(self, inspector: PdfInspector) -> None:
+        self._inspector = inspector
+        self.pings = self.verified = 0
+
+    async def ping(self) -> None:
+        """See `PdfInspector`."""
+        self.pings += 1
+        await self._inspector.ping()
+
+    async def verify(
+        self,
+        pdf: bytes,
+        roots: Sequence[bytes],
+        stamp_roots: Sequence[bytes] | None = None,
+        revoked: Sequence[RevokedTsa] = (),
+    ) -> VerificationReport:
+        """See `PdfInspector`."""
+        self.verified += 1
+        return await self._inspector.verify(pdf, roots, stamp_roots, revoked)
+
+
+async def test_enrolments_in_a_row_cost_one_job_each(bench: Bench) -> None:
+    """And one question, whether the sandbox answers, for all of them."""
+    bench.sandbox = counted = CountedJobs(bench.sandbox)
+    runner = bench.runner(KeyMode.WRAPPED)
+
+    for _ in range(3):
+        await bench.ask()
+        await run(runner, await bench.claimed(runner))
+
+    assert (counted.verified, counted.pings) == (3, 1)
+
+
+async def test_sandbox_that_went_away_is_asked_before_it_is_used(bench: Bench) -> None:
+    """What was believed of it is over with the first task that it failed."""
+    bench.sandbox = CountedJobs(bench.sandbox)
+    runner = bench.runner(KeyMode.WRAPPED)
+    await bench.ask()
+    await run(runner, await bench.claimed(runner))
+    await bench.ask()
+    claim = await bench.claimed(runner)
+
+    runner.samples.inspector = PlayedAway()
+    await run(runner, claim)
+    bench.services.core.clock.forward(31)
+
+    assert [await runner.claim_next() for _ in range(3)] == [None] * 3
+
+
+class PlayedAway(PlayedSandbox):
+    """A sandbox that nobody can reach."""
+
+    async def ping(self) -> None:
+        """Be away."""
+        raise ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)
+
+    async def verify(
+        self,
+        pdf: bytes,
+        roots: Sequence[bytes],
+        stamp_roots: Sequence[bytes] | None = None,
+        revoked: Sequence[RevokedTsa] = (),
+    ) -> VerificationReport:
+        """Be away."""
+        del pdf, roots, stamp_roots, revoked
+        raise ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)

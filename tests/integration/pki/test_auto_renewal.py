@@ -27,6 +27,7 @@ from appliance.pki.renewal import Renewal
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.pki.validation.trust_store import FormerCertificateStore
+from tests.support.factories.fake_sandbox import FakeInspector
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import Held, hold
 from tests.support.installation.record import CoreFixture
@@ -100,6 +101,29 @@ async def test_renewal_that_failed_is_asked_for_again(core: CoreFixture) -> None
     assert [credential for credential, _ in await asked(core)] == [held.id] * 2
 
 
+async def test_refused_renewal_is_asked_for_again_a_day_later(
+    core: CoreFixture,
+) -> None:
+    """The verifier would say the same each minute; others are not kept waiting."""
+    _, refused = await holder(core, 10)
+    _, other = await holder(core, 11)
+    tasks = HsmTasks(core.store, core.clock, "signing/h/1", "p")
+    await renewal(core).submit_due()
+    claims = [await tasks.claim_next(), await tasks.claim_next()]
+    for claim in claims:
+        assert claim is not None
+        is_refused = claim.input["credential"] == refused.id
+        await tasks.failed(claim, "CERTIFICATE_UNVERIFIABLE" if is_refused else "BUSY")
+
+    assert await renewal(core).submit_due() == 1
+    claim = await tasks.claim_next()
+    assert claim is not None
+    assert claim.input["credential"] == other.id
+    await tasks.failed(claim, "BUSY")
+    core.clock.forward(86_401)
+    assert await renewal(core).submit_due() == 2
+
+
 @pytest.mark.parametrize(
     ("days", "ca_end"),
     [(0, NOON + 3650 * DAY), (30, None), (30, NOON + 10 * DAY)],
@@ -140,7 +164,11 @@ async def test_outside_certificates_are_left_to_their_ca(core: CoreFixture) -> N
     _, held = await holder(core, 200)
     made = outside.certify(held.spki, await _cuil(core, held), end=NOON + 5 * DAY)
     credentials = Credentials(
-        core.store, core.clock, trust, Revocations(core.store, core.clock)
+        core.store,
+        core.clock,
+        trust,
+        Revocations(core.store, core.clock),
+        FakeInspector(pages=1),
     )
     certificates = Certificates(core.store, core.clock)
     # Asked for before the import and claimed after it.

@@ -1,15 +1,19 @@
 """Publishing, revoking and renewing with a real SoftHSM."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 from cryptography.x509.ocsp import OCSPCertStatus
+from sqlalchemy import update
 
+from appliance.core.database import tables
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.identity import NewPerson, Person
 from appliance.domain.ids import CredentialId, PersonId, new_id
@@ -33,6 +37,7 @@ from appliance.pki.revocation import Revocations
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from tests.support.hsm.hsm_installation import HsmInstallation, earlier_trial
 from tests.support.installation.record import CoreFixture, cheap_secret
+from tests.support.services.sandbox_server import SandboxServer, running_sandbox
 from worker.pki.certificate_authority import Authority, CertificateSubject
 from worker.pki.certificate_profiles import POLICIES
 from worker.pki.certificate_tasks import CertificateTasks
@@ -138,9 +143,16 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
     return earlier_trial(tmp_path_factory.mktemp("trial"))
 
 
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[SandboxServer]:
+    """A sandbox for all tests here."""
+    with running_sandbox() as server:
+        yield server
+
+
 @pytest.fixture
 async def certificate_worker(
-    installation: HsmInstallation, sqlite_core: CoreFixture
+    installation: HsmInstallation, sqlite_core: CoreFixture, sandbox: SandboxServer
 ) -> AsyncIterator[CertificateWorker]:
     """A worker with its HSM open."""
     settings, core = installation.settings, sqlite_core
@@ -150,7 +162,15 @@ async def certificate_worker(
         root = read_root(settings)
         publisher = Publisher(session, authority, root, publishing, core.clock)
         renewal = Renewal(core.store, core.clock, SLOT)
-        tasks = CertificateTasks(publisher, publishing, renewal, authority, core.clock)
+        tasks = CertificateTasks(
+            publisher,
+            publishing,
+            renewal,
+            authority,
+            core.clock,
+            sandbox.client,
+            root.public_bytes(Encoding.DER),
+        )
         yield CertificateWorker(core, root, authority, publishing, tasks)
 
 
@@ -279,3 +299,26 @@ async def test_renewal_certifies_the_same_key(
         status = (await certificate_worker.answer(number)).certificate_status
         assert status is OCSPCertStatus.GOOD
     assert await certificates.expiring(within, 9) == []
+
+
+async def test_renewal_under_a_name_that_cannot_be_verified_is_refused(
+    certificate_worker: CertificateWorker,
+) -> None:
+    """A name of before it was refused: the certificate in use stays, until its end."""
+    core = certificate_worker.core
+    person, credential, serial = await certificate_worker.certified()
+    async with core.store.write() as transaction:
+        await transaction.connection.execute(
+            update(tables.person)
+            .where(tables.person.c.id == person)
+            .values(name="Ana \N{SLIGHTLY SMILING FACE}")
+        )
+    await Certificates(core.store, core.clock).renew(credential, "system")
+
+    with pytest.raises(ApplianceError) as caught:
+        await certificate_worker.do(TaskKind.RENEW)
+
+    assert caught.value.code is ErrorCode.CERTIFICATE_UNVERIFIABLE
+    async with core.store.read() as transaction:
+        rows = await CertificateStore(transaction).of_credential(credential)
+    assert [row.serial for row in rows] == [f"{serial:x}"]

@@ -1,5 +1,7 @@
 """A person's credentials: seen, certified outside, revoked; on both databases."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
@@ -7,7 +9,9 @@ from cryptography.hazmat.primitives import hashes
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId, new_id
+from appliance.domain.ports import PdfInspector
 from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.verification import VerificationReport
 from appliance.domain.vocab import (
     CertificateState,
     CredentialState,
@@ -23,20 +27,26 @@ from appliance.pki.credentials import Credentials
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.pki.validation.trust_store import FormerCertificateStore
+from tests.support.factories.fake_sandbox import FakeInspector, PlayedSandbox
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import Held, hold
 from tests.support.installation.record import CoreFixture
-from tests.support.pki.outside_ca import OutsideCa, bundle, der
+from tests.support.pki.outside_ca import OutsideCa, bundle, der, named
+from tests.support.services.sandbox_server import running_sandbox
 
 OUTSIDE = OutsideCa(NOON)
 COMPROMISE = RevocationReason.KEY_COMPROMISE
 
 
-def credentials_of(core: CoreFixture) -> Credentials:
-    """The use cases."""
+def credentials_of(
+    core: CoreFixture, inspector: PdfInspector | None = None
+) -> Credentials:
+    """The use cases, with a sandbox that takes every chain unless one is given."""
     store = core.store
     trust = Trust(store, core.clock, lambda: None)
-    return Credentials(store, core.clock, trust, Revocations(store, core.clock))
+    revocations = Revocations(store, core.clock)
+    sandbox = inspector or FakeInspector(pages=1)
+    return Credentials(store, core.clock, trust, revocations, sandbox)
 
 
 async def somebody(core: CoreFixture) -> tuple[PersonId, str, Held]:
@@ -147,7 +157,11 @@ async def test_certificate_of_the_internal_ca_is_not_imported(
     person, cuil, held = await somebody(core)
     trust = Trust(core.store, core.clock, lambda: der(held.ca.root))
     credentials = Credentials(
-        core.store, core.clock, trust, Revocations(core.store, core.clock)
+        core.store,
+        core.clock,
+        trust,
+        Revocations(core.store, core.clock),
+        FakeInspector(pages=1),
     )
     own = bundle(held.certificate, held.ca.issuing)
     audited = await core.audited()
@@ -295,3 +309,55 @@ async def test_outside_certificate_is_revoked_with_its_key(core: CoreFixture) ->
     async with core.store.read() as transaction:
         assert await CredentialStore(transaction).active(person) is None
     assert (await credentials.get(held.id)).outside
+
+
+@dataclass
+class SandboxAway(PlayedSandbox):
+    """A sandbox that nobody can reach."""
+
+    async def try_chain(self, path: Sequence[bytes]) -> VerificationReport:
+        """Be away."""
+        del path
+        raise ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)
+
+
+async def test_chain_that_the_verifier_refuses_is_not_imported(
+    core: CoreFixture,
+) -> None:
+    """By the real sandbox: a name that cannot be compared leaves no trace."""
+    await trusting(core)
+    _, cuil, held = await somebody(core)
+    subject = named("Ana \N{SLIGHTLY SMILING FACE}", f"CUIL {cuil}")
+    made = OUTSIDE.certify(held.spki, cuil, subject=subject)
+    before = await core.audited()
+
+    with running_sandbox() as sandbox:
+        credentials = credentials_of(core, sandbox.client)
+        with pytest.raises(ApplianceError) as caught:
+            await credentials.import_chain(
+                held.id, bundle(made, OUTSIDE.issuing), "operator"
+            )
+        sound = OUTSIDE.certify(held.spki, cuil)
+        view = await credentials.import_chain(
+            held.id, bundle(sound, OUTSIDE.issuing), "operator"
+        )
+
+    assert caught.value.code is ErrorCode.CERTIFICATE_UNVERIFIABLE
+    assert await core.audited() == [*before, EventKind.CERTIFICATE_IMPORTED]
+    assert view.certificate == der(sound)
+
+
+async def test_chain_that_cannot_be_tried_now_is_not_refused(core: CoreFixture) -> None:
+    """The sandbox is away: the caller may come back, and nothing was changed."""
+    await trusting(core)
+    _, cuil, held = await somebody(core)
+    made = OUTSIDE.certify(held.spki, cuil)
+    before = await core.audited()
+
+    with pytest.raises(ApplianceError) as caught:
+        await credentials_of(core, SandboxAway()).import_chain(
+            held.id, bundle(made, OUTSIDE.issuing), "operator"
+        )
+
+    assert caught.value.code is ErrorCode.SANDBOX_UNAVAILABLE
+    assert await core.audited() == before

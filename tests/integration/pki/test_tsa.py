@@ -47,6 +47,7 @@ from hsm_config.provisioning import tsa_keys
 from hsm_config.provisioning.ca_certificates import key_identifier, read_ca, read_root
 from hsm_config.provisioning.ca_hierarchy import CA_VALIDITY
 from hsm_config.provisioning.init import provision
+from tests.support.factories.fake_sandbox import FakeInspector
 from tests.support.hsm.hsm_installation import HsmInstallation, earlier_trial
 from tests.support.installation.record import CoreFixture
 from tests.support.pki.timestamps import Trusted, check_authority, imprint, info, signed
@@ -414,7 +415,13 @@ async def published(tsa_worker: TsaWorker) -> None:
     )
     renewal = Renewal(core.store, core.clock, slot)
     runner = CertificateTasks(
-        publisher, tsa_worker.publishing, renewal, tsa_worker.authority, core.clock
+        publisher,
+        tsa_worker.publishing,
+        renewal,
+        tsa_worker.authority,
+        core.clock,
+        FakeInspector(pages=1),
+        root=b"",
     )
     claim = await HsmTasks(core.store, core.clock, slot, "p").claim_next(
         [TaskKind.REVOKE]

@@ -44,6 +44,11 @@ REFUSED = {
     "zip": (pdfs.NOT_PDF["zip"], ErrorCode.PDF_MALFORMED, 422),
     "garbage": (bytes(range(256)) * 40, ErrorCode.PDF_MALFORMED, 422),
     "cut off": (pdfs.truncated(), ErrorCode.PDF_MALFORMED, 422),
+    "signed, then damaged": (
+        signed(pdfs.one_page()) + b"x\n",
+        ErrorCode.PDF_AMBIGUOUS,
+        422,
+    ),
     "page tree loop": (pdfs.page_tree_loop(), ErrorCode.PDF_MALFORMED, 422),
     "nested arrays": (hostile_pdfs.nested_arrays(), ErrorCode.PDF_MALFORMED, 422),
     "catalog of itself": (
