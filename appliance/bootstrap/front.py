@@ -326,9 +326,15 @@ async def open_front(
                 store, intake, uploads, presets, lookup, clock
             ),
             backend_batch_orders=BackendBatchOrders(
-                store, intake, uploads, presets, lookup, clock
+                store,
+                intake,
+                uploads,
+                lookup,
+                core.work_notifier,
+                clock,
+                settings.documents.limit_bytes,
             ),
-            backend_batches=BackendBatches(store),
+            backend_batches=BackendBatches(store, intake.passing, clock),
             sessions=sessions,
             progress=progress,
             console=ConsoleLogin(

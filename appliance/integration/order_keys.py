@@ -38,9 +38,30 @@ async def is_key_known(store: Database, whose: IntegratorId, key: str | None) ->
         return await known.remembered(_scope_of(whose), key) is not None
 
 
+async def release_key(
+    transaction: Transaction, whose: IntegratorId, key: str | None
+) -> None:
+    """Free the key of an order that came to nothing.
+
+    Args:
+        transaction: the one that ends the order.
+        whose: the integrator that ordered.
+        key: as it came; None: the order has none.
+    """
+    if key is not None:
+        await IdempotencyStore(transaction).release(
+            key, _scope_of(whose), _made_scope_of(whose)
+        )
+
+
 def _scope_of(whose: IntegratorId) -> str:
     """Where it is kept what a key was first used for."""
     return f"backend-order:{whose}"
+
+
+def _made_scope_of(whose: IntegratorId) -> str:
+    """Idempotency scope of what an order came to."""
+    return f"backend-made:{whose}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,4 +161,4 @@ class OrderKey:
     @property
     def _made_scope(self) -> str:
         """Where it is kept what that came to."""
-        return f"backend-made:{self.integrator}"
+        return _made_scope_of(self.integrator)

@@ -66,6 +66,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "versiones": "Signed versions, oldest first",
     "historia": "What became of it, oldest first, the newest 500",
     "estados": "How many are in each state",
+    "progreso": "How far a batch is prepared",
+    "examinados": "How many documents were examined",
     "total": "How many documents",
     "firmadas": "How many are signed",
     "fallidas": "How many will not be signed",
