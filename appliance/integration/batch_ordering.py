@@ -21,7 +21,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, RequestBatchId
 from appliance.domain.integrators.integrators import IntegratorCaller
-from appliance.domain.ports import DocumentBytes, LookupIndex, WorkNotifier
+from appliance.domain.ports import DocumentBytes, WorkNotifier
 from appliance.domain.requests.request_batch import (
     BatchToPrepare,
     DocumentToPrepare,
@@ -62,10 +62,9 @@ class BackendBatchOrders:
         store: the record.
         intake: keeps what comes in.
         uploads: what came before.
-        lookup: finds people by e-mail.
+        checks: refuse what can be refused at no cost.
         notifier: wakes who prepares batches.
         clock: the time.
-        limit_bytes: of a document.
     """
 
     def __init__(
@@ -73,15 +72,14 @@ class BackendBatchOrders:
         store: Database,
         intake: Intake,
         uploads: UploadedDocuments,
-        lookup: LookupIndex,
+        checks: BatchChecks,
         notifier: WorkNotifier,
         clock: Clock,
-        limit_bytes: int,
     ) -> None:
         self._store = store
         self._intake = intake
         self._uploads = uploads
-        self._checks = BatchChecks(store, uploads, lookup, clock, limit_bytes)
+        self._checks = checks
         self._notifier = notifier
         self._clock = clock
 
