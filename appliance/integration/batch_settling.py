@@ -13,16 +13,22 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
+from appliance.core.system.sealed_memory import MemoryWriter
 from appliance.core.unit_of_work import Database
 from appliance.core.work_owner import working_for
 from appliance.documents.document_bytes import rounds_of
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.examination import ROUND_BYTES, ROUND_DOCUMENTS, Examined
 from appliance.domain.clock import Clock
-from appliance.domain.errors import FAULTS_TOLD, NOT_OF_WHAT_CAME, ApplianceError
+from appliance.domain.errors import (
+    FAULTS_TOLD,
+    NOT_OF_WHAT_CAME,
+    ApplianceError,
+    ErrorCode,
+)
 from appliance.domain.identity import Person
-from appliance.domain.ids import DocumentId, RequestBatchId
-from appliance.domain.ports import BlobStore, DocumentBytes
+from appliance.domain.ids import DocumentId, IntegratorId, RequestBatchId
+from appliance.domain.ports import BlobStore, DocumentBytes, DocumentMemory
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.preset import SignaturePreset, WishedPreset
 from appliance.domain.requests.request_batch import DocumentToPrepare, SettledDocument
@@ -174,13 +180,17 @@ class _Turn:
         """Findings of the documents that came with the batch, by place."""
         whose = self.claim.integrator
         came = {each.place: each.sha256 for each in group if each.sha256 is not None}
-        wanted = sorted(set(came.values()))
-        files: dict[str, bytes] = {}
-        read = await self.settling.documents.get_all([(whose, one) for one in wanted])
-        for sha256, file in zip(wanted, read, strict=True):
+        sizes = {each.sha256: each.size_bytes for each in group}
+        small = sorted({one for one in came.values() if sizes[one] <= ROUND_BYTES})
+        documents = self.settling.documents
+        files: dict[str, DocumentBytes] = {}
+        read = await documents.get_all([(whose, one) for one in small])
+        for sha256, file in zip(small, read, strict=True):
             if isinstance(file, ApplianceError):
                 raise file
             files[sha256] = file
+        for sha256 in set(came.values()) - files.keys():
+            files[sha256] = await _in_memory_file(documents, whose, sha256)
         pdfs = [files[sha256] for sha256 in came.values()]
         found = await self.settling.intake.examined_all(whose, pdfs)
         return dict(zip(came, found, strict=True))
@@ -254,6 +264,29 @@ class _Turn:
                         document, each.wished, self.person, pdf=pdf
                     )
         return self.found[wish]
+
+
+async def _in_memory_file(
+    documents: BlobStore, whose: IntegratorId, sha256: str
+) -> DocumentMemory:
+    """Read a large document where no heap holds it.
+
+    Args:
+        documents: the files.
+        whose: the integrator.
+        sha256: of the document, hex.
+
+    Raises:
+        ApplianceError: `STORE_UNAVAILABLE`; `OVERLOADED`: the machine has no room.
+    """
+    stream = await documents.stream(whose, sha256)
+    try:
+        writer = MemoryWriter("document")
+        async for piece in stream.pieces:
+            writer.write(piece)
+        return writer.sealed()
+    except OSError as exc:
+        raise ApplianceError(ErrorCode.OVERLOADED) from exc
 
 
 def _wish_of(each: DocumentToPrepare, wished: WishedPreset) -> _Wish:
