@@ -198,6 +198,11 @@ class BatchView:
         return sum(self.states.values())
 
     @property
+    def is_ready(self) -> bool:
+        """True if its requests were made."""
+        return self.state is BatchState.READY
+
+    @property
     def is_preparing(self) -> bool:
         """True as long as its documents are being examined."""
         return self.state is BatchState.PREPARING

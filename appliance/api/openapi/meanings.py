@@ -153,6 +153,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "code": "Stable code of the error",
     "category": "What to do about it: try again, mend the call, or give up",
     "errors": "All that is wrong, this error first",
+    "errores": "How many things are wrong",
     "field": "Field that is wrong",
     "allowed": "What it may be",
     "retryAfter": "Seconds after which to try again",
