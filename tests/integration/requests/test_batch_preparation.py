@@ -1,5 +1,6 @@
 """Batches on their way from the call to their requests, on both databases."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
@@ -489,6 +490,28 @@ async def test_batch_is_taken_back_before_it_is_ready(desk: Desk) -> None:
     assert not again.is_repeated
     await prepare_batches(desk.services)
     assert await desk.state(again.batch) is BatchState.READY
+
+
+async def test_end_and_cancel_at_once_leave_one_outcome(desk: Desk) -> None:
+    """Either nobody was asked, or all that was asked is taken back."""
+    for number in range(6):
+        made = await desk.count(signature_request)
+        batch = await desk.asked(desk.order(many(3, f"w{number}")))
+        worker = preparation_of(desk.services)
+        claim = await worker.claim_next()
+        assert claim is not None
+
+        outcome, ended = await asyncio.gather(
+            worker.take_turn(claim, 600.0), desk.cancel(batch)
+        )
+
+        more = await desk.count(signature_request) - made
+        if ended.batch.state is BatchState.CANCELLED:
+            assert (outcome, more) == (Turn.LOST, 0)
+        else:
+            assert (outcome, more) == (Turn.ENDED, 3)
+            assert ended.states == {RequestState.CANCELLED: 3}
+        assert await worker.claim_next() is None
 
 
 async def test_batch_that_is_not_ready_opens_no_session(desk: Desk) -> None:
