@@ -53,7 +53,7 @@ class BatchPreparer:
 
     def __post_init__(self) -> None:
         self._batches = Work(
-            "batch",
+            "lote",
             attrgetter("id"),
             self._next,
             self.preparation.renew,

@@ -121,7 +121,7 @@ class BatchPreparation:
                 self._owner, now, _LEASE, but
             )
         if claim is not None and claim.tries >= ATTEMPTS:
-            _log.error("batch.quarantined", batch=claim.id, tries=claim.tries)
+            _log.error("batch.quarantined", lote=claim.id, tries=claim.tries)
         return claim
 
     async def renew(self, claim: BatchClaim) -> bool:
@@ -306,7 +306,7 @@ class BatchPreparation:
                 ],
             )
             transaction.audit.add(batch_event(EventKind.BATCH_READY, SYSTEM, batch))
-        _log.info("batch.ready", batch=batch.id, documents=len(documents))
+        _log.info("batch.ready", lote=batch.id, documents=len(documents))
 
     async def _refuse(
         self, claim: BatchClaim, batch: RequestBatch, faults: Sequence[ApplianceError]
@@ -331,7 +331,7 @@ class BatchPreparation:
             transaction.audit.add(
                 batch_event(EventKind.BATCH_REFUSED, SYSTEM, batch, **told)
             )
-        _log.info("batch.refused", batch=batch.id, faults=len(faults))
+        _log.info("batch.refused", lote=batch.id, count=len(faults))
 
 
 async def _person_of(
