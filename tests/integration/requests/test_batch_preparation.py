@@ -599,6 +599,57 @@ async def test_reference_that_is_taken_meanwhile_refuses(desk: Desk) -> None:
     assert await desk.count(signature_request) == 1
 
 
+async def test_reference_that_is_taken_at_the_last_moment_refuses(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the worker has looked: the record refuses it, and nothing is half made."""
+    order = desk.order(many(2))
+    own = replace(order.documents[0].note, reference="U", is_unique=True)
+    first = replace(order.documents[0], note=own)
+    batch = await desk.asked(replace(order, documents=(first, order.documents[1])))
+    await desk.services.backend_orders.create(
+        desk.asking,
+        ProcessOrder(None, b"%PDF z", (NamedSigner(NamedBy.CUIL, CUIL),), own),
+    )
+    worker = preparation_of(desk.services)
+    look, looks = worker._late_faults, 0
+
+    async def late(*given: Any) -> list[ApplianceError]:
+        nonlocal looks
+        looks += 1
+        return [] if looks == 1 else await look(*given)
+
+    monkeypatch.setattr(worker, "_late_faults", late)
+    await prepare_batches(desk.services, worker)
+
+    (fault,) = (await desk.details(batch)).batch.faults
+    assert (looks, fault.code) == (2, ErrorCode.REFERENCE_IN_USE)
+    assert fault.extras["procesoId"]
+    assert await desk.count(signature_request) == 1
+
+
+async def test_files_of_open_batches_count_against_the_quota(
+    tmp_path: Path, each_url: str
+) -> None:
+    """What is too much with them is refused by its call; once they are ready, not."""
+    sandbox = Sandbox(pages=1)
+    few = {"limit_bytes": 8192, "integrator_bytes": 8192}
+    large = [b"%%PDF %d" % n + b" " * 4000 for n in range(3)]
+    async with Installation(tmp_path, each_url, documents=few).api(sandbox) as made:
+        signer, _ = await made.add_person()
+        empty = Desk(made, None, signer, sandbox)  # type: ignore[arg-type]
+        desk = replace(empty, asking=await empty.integrator("acme"))
+        first = await desk.asked(desk.order(large))
+        with pytest.raises(ApplianceError, match="DOCUMENT_QUOTA"):
+            await desk.ask(desk.order(many(1)))
+        assert desk.files() == 3
+        other = await desk.integrator("otra")
+        await desk.ask(desk.order(many(1, "b")), other)
+        await prepare_batches(made)
+        assert await desk.state(first) is BatchState.READY
+        await desk.ask(desk.order(many(1)))
+
+
 async def test_signer_who_is_removed_meanwhile_refuses(desk: Desk) -> None:
     """A test signer; one who is only disabled is asked, as by any call."""
     there = await desk.asked(desk.order(many(1)))
