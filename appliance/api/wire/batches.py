@@ -306,6 +306,8 @@ def element(details: BatchDetails) -> backend_answers.BatchListed:
         details: of the batch.
     """
     batch, signer = details.batch, details.signer
+    # It may have become ready between two statements that read it.
+    states = details.states if batch.state is BatchState.READY else {}
     return {
         "loteId": batch.id,
         "referencia": batch.note.reference,
@@ -322,7 +324,7 @@ def element(details: BatchDetails) -> backend_answers.BatchListed:
         "estado": batch.state.value,
         "progreso": {"documentos": details.total, "examinados": details.examined},
         "total": details.total,
-        "estados": {state.value: many for state, many in details.states.items()},
+        "estados": {state.value: many for state, many in states.items()},
     }
 
 
@@ -336,7 +338,8 @@ def detail(
         members: in order.
         lang: `es` or `en`, of what is wrong.
     """
-    requests = [_member(each) for each in members]
+    is_ready = details.batch.state is BatchState.READY
+    requests = [_member(each) for each in members if is_ready]
     told: dict[str, Any] = {**element(details), "solicitudes": requests}
     if details.batch.state is BatchState.REFUSED:
         told["errors"] = [problems.members(each, lang) for each in details.batch.faults]

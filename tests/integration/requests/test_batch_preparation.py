@@ -19,6 +19,7 @@ from appliance.core.database.tables import (
     integrator,
     integrator_event,
     person,
+    request_batch,
     signature_request,
     test_signer,
 )
@@ -803,3 +804,19 @@ async def test_audit_of_a_batch_names_its_integrator(desk: Desk) -> None:
         ("system", whose),
     ]
     assert all(batch in json.dumps(detail) for _, _, detail in found)
+
+
+async def test_batch_of_a_version_before_is_ready(desk: Desk) -> None:
+    """Its row says nothing of a state, and its requests were made with it."""
+    batch = await desk.asked(desk.order(many(2)))
+    await prepare_batches(desk.services)
+    await desk.set(
+        request_batch, state=None, person=None, named_by=None, total=None, examined=None
+    )
+    details = await desk.details(batch)
+    assert details.batch.state is BatchState.READY
+    assert (details.total, details.examined) == (2, 2)
+    assert (details.signer.person, details.signer.cuil) == (desk.person, CUIL)
+    whose = desk.asking.integrator.id
+    assert await desk.services.backend_batches.to_sign(whose, batch) == batch
+    assert (await desk.cancel(batch)).states == {RequestState.CANCELLED: 2}
