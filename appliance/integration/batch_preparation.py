@@ -324,7 +324,7 @@ class BatchPreparation:
                 claim.id, faults, self._clock.now()
             )
             await release_key(
-                transaction, claim.integrator, claim.order.idempotency_key
+                transaction, claim.integrator, claim.order.idempotency_key, claim.id
             )
             await self._passing.let_go(transaction, claim.id)
             told = {"faults": len(faults), "code": faults[0].code.value}

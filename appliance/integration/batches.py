@@ -150,7 +150,7 @@ class BackendBatches:
             await RequestBatchStore(transaction).take_back(
                 wanted, reason, self._clock.now()
             )
-            await release_key(transaction, whose, order.idempotency_key)
+            await release_key(transaction, whose, order.idempotency_key, wanted)
             await self._passing.let_go(transaction, wanted)
             told = {"reason": reason} if reason else {}
             transaction.audit.add(

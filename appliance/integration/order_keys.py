@@ -39,7 +39,7 @@ async def is_key_known(store: Database, whose: IntegratorId, key: str | None) ->
 
 
 async def release_key(
-    transaction: Transaction, whose: IntegratorId, key: str | None
+    transaction: Transaction, whose: IntegratorId, key: str | None, made: str
 ) -> None:
     """Free the key of an order that came to nothing.
 
@@ -47,11 +47,14 @@ async def release_key(
         transaction: the one that ends the order.
         whose: the integrator that ordered.
         key: as it came; None: the order has none.
+        made: id of what came to nothing. A key that was forgotten meanwhile, and
+            stands for another order, stays.
     """
-    if key is not None:
-        await IdempotencyStore(transaction).release(
-            key, _scope_of(whose), _made_scope_of(whose)
-        )
+    if key is None:
+        return
+    known, scope = IdempotencyStore(transaction), _made_scope_of(whose)
+    if await known.remembered(scope, key) == made:
+        await known.release(key, _scope_of(whose), scope)
 
 
 def _scope_of(whose: IntegratorId) -> str:

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import delete, func, select, update
 
 from appliance.core.database.tables import (
     audit_event,
     batch_document,
     batch_preparation,
     document,
+    idempotency,
     integrator,
     integrator_event,
     person,
@@ -461,6 +462,20 @@ async def test_refused_batch_came_to_nothing(desk: Desk) -> None:
     mended = replace(order, documents=order.documents[:3], idempotency_key="k2")
     with pytest.raises(ApplianceError, match="REFERENCE_IN_USE"):
         await desk.ask(mended)
+
+
+async def test_key_that_stands_for_another_order_stays(desk: Desk) -> None:
+    """It was forgotten while the batch was prepared, and used again."""
+    first = await desk.asked(desk.order(many(1), idempotency_key="k"))
+    async with desk.services.store.write() as transaction:
+        await transaction.connection.execute(delete(idempotency))
+    other = desk.order(many(1, "b"), idempotency_key="k")
+    second = await desk.asked(other)
+
+    await desk.cancel(first)
+
+    again = await desk.ask(other)
+    assert (again.batch, again.is_repeated) == (second, True)
 
 
 async def test_batch_is_taken_back_before_it_is_ready(desk: Desk) -> None:
