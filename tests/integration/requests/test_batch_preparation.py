@@ -25,13 +25,13 @@ from appliance.core.database.tables import (
     test_signer,
 )
 from appliance.documents.passing_document_store import PassingDocumentStore
-from appliance.domain.documents import Inspection
+from appliance.domain.documents import FoundText, Inspection, TextSearch
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestBatchId
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.ports import DocumentBytes
-from appliance.domain.requests.preset import WishedPreset
+from appliance.domain.requests.preset import Anchor, WishedPreset
 from appliance.domain.requests.process import NamedBy, ProcessNote
 from appliance.domain.requests.request_batch import BatchDetails
 from appliance.domain.requests.uploads import UploadOrder
@@ -75,6 +75,7 @@ class Sandbox(FakeInspector):
     """A sandbox that counts documents, and may be away."""
 
     seen: int = 0
+    searches: int = 0
     away: ErrorCode | None = None
 
     async def inspect(self, pdf: DocumentBytes) -> Inspection:
@@ -91,6 +92,14 @@ class Sandbox(FakeInspector):
         if self.away is not None:
             raise ApplianceError(self.away)
         return await super().inspect_all(pdfs)
+
+    async def find_text(
+        self, pdf: DocumentBytes, text: str, occurrence: int, page: int | None = None
+    ) -> TextSearch:
+        """One more search."""
+        del pdf, text, occurrence, page
+        self.searches += 1
+        return TextSearch(FoundText(1, (100.0, 400.0, 200.0, 412.0)), whole=True)
 
 
 @dataclass
@@ -277,6 +286,25 @@ async def test_progress_is_written_group_by_group(desk: Desk) -> None:
     assert seen == [32]
     assert await desk.state(batch) is BatchState.READY
     assert desk.sandbox.seen == GROUPS
+
+
+async def test_place_is_looked_for_once_for_each_wish(desk: Desk) -> None:
+    """Of the same file, however many documents and turns want it."""
+    upload = await desk.upload(many(1)[0])
+    order = desk.order([upload] * GROUPS)
+    one, two = (
+        WishedPreset(GivenParameters.of(), anchor=Anchor(text))
+        for text in ("Firma", "Aclaración")
+    )
+    documents = [
+        replace(each, wished=one if n % 2 else two)
+        for n, each in enumerate(order.documents)
+    ]
+    batch = await desk.asked(replace(order, documents=tuple(documents)))
+    while await one_turn(preparation_of(desk.services)) is Turn.UNFINISHED:
+        pass
+    assert await desk.state(batch) is BatchState.READY
+    assert desk.sandbox.searches == 2
 
 
 async def test_worker_that_dies_loses_nothing(desk: Desk) -> None:
