@@ -30,6 +30,8 @@ EVENTS: Final[dict[WebhookEvent, tuple[str, str]]] = {
     WebhookEvent.REQUEST_FAILED: (_REQUESTS, N_("Failed")),
     WebhookEvent.REQUEST_RETURNED: (_REQUESTS, N_("Not signed yet; can be retried")),
     WebhookEvent.REQUEST_COMPLETED: (_REQUESTS, N_("Signed by all")),
+    WebhookEvent.BATCH_READY: (_REQUESTS, N_("Batch ready")),
+    WebhookEvent.BATCH_REFUSED: (_REQUESTS, N_("Batch refused")),
     WebhookEvent.BATCH_ENDED: (_REQUESTS, N_("Batch over")),
     WebhookEvent.LEVEL_RAISED: (_REQUESTS, N_("Level raised")),
     WebhookEvent.SESSION_OPENED: (_SESSIONS, N_("Opened")),

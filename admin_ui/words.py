@@ -28,6 +28,7 @@ from appliance.domain.integrators.integrators import FlagReason
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.trust_store import AnchorPurpose, ExpiringKind
 from appliance.domain.vocab import (
+    BatchState,
     CredentialState,
     PersonState,
     RequestState,
@@ -289,6 +290,14 @@ REQUEST_STATES: Final[dict[RequestState, tuple[str, str]]] = {
     RequestState.CANCELLED: (N_("Cancelled"), "quiet"),
     RequestState.EXPIRED: (N_("Expired"), "quiet"),
     RequestState.FAILED: (N_("Failed"), "bad"),
+}
+"""Word and tone of each state."""
+
+BATCH_STATES: Final[dict[BatchState, tuple[str, str]]] = {
+    BatchState.PREPARING: (N_("Being prepared"), "run"),
+    BatchState.READY: (N_("Ready"), "good"),
+    BatchState.REFUSED: (N_("Refused"), "bad"),
+    BatchState.CANCELLED: (N_("Cancelled"), "quiet"),
 }
 """Word and tone of each state."""
 

@@ -53,6 +53,7 @@ from appliance.signing.expiry import ExpiryJob
 from appliance.signing.level_maintenance import UpkeepWork
 from appliance.signing.signing_order import SigningOrder
 from hsm_config.profile import load_profile
+from worker.batch_preparer import BatchPreparer, batch_preparation
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.hsm.watchdog import calls_guarded
@@ -281,6 +282,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
         )
         turns = SigningOrder(core.store, inspections, core.clock)
         keys = KeyExpiry(core.store, core.clock)
+        preparation = batch_preparation(core, slot)
         mails = MailUpkeep(core.store, core.clock, is_on=settings.mail.is_on)
         _log.info("worker.started", slot=slot)
         # What looks at documents takes its time; nothing else waits for it.
@@ -295,6 +297,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             asyncio.create_task(repeat(EVERY_S, figures.look)),
             asyncio.create_task(repeat(_TELL_S, telling.hand_on)),
             asyncio.create_task(repeat(_SWEEP_S, telling.delivery.forget)),
+            asyncio.create_task(repeat(_SWEEP_S, preparation.forget)),
             asyncio.create_task(repeat(_SWEEP_S, keys.warn)),
             asyncio.create_task(repeat(_UPKEEP_S, mails.run)),
         ]
@@ -314,13 +317,16 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
         outward = [
             asyncio.create_task(outside.completion.run(stop)),
             asyncio.create_task(telling.run(stop)),
+            asyncio.create_task(
+                BatchPreparer(preparation, core.work_channel).run(stop)
+            ),
         ]
         if outside.mails is not None:
             outward.append(asyncio.create_task(outside.mails.run(stop)))
         while not stop.is_set():
             for task in outward:
                 if task.done():
-                    # Without it nothing that waits for the network gets on.
+                    # Without it what it has in hand does not get on.
                     task.result()
             for chore in others:
                 await attempt(chore)

@@ -104,8 +104,9 @@ async def show() -> Response:
         ("since", words.say("From"), lists.plain),
         ("until", words.say("Until"), lists.plain),
     ]
+    template = "parts/request_list.html" if is_partial() else "requests.html"
     return await lists.show(
-        "requests.html", asked, named, found.following, found=found, batches=batches
+        template, asked, named, found.following, found=found, batches=batches
     )
 
 

@@ -48,6 +48,7 @@ from appliance.identity.failed_logins import FailedTries
 from appliance.identity.invitations import Invitations
 from appliance.identity.login import Login
 from appliance.identity.people import People
+from appliance.integration.batch_checks import BatchChecks
 from appliance.integration.batch_ordering import BackendBatchOrders
 from appliance.integration.batches import BackendBatches
 from appliance.integration.diagnosis import BackendDiagnosis
@@ -326,9 +327,16 @@ async def open_front(
                 store, intake, uploads, presets, lookup, clock
             ),
             backend_batch_orders=BackendBatchOrders(
-                store, intake, uploads, presets, lookup, clock
+                store,
+                intake,
+                uploads,
+                BatchChecks(
+                    store, uploads, lookup, clock, settings.documents.limit_bytes
+                ),
+                core.work_notifier,
+                clock,
             ),
-            backend_batches=BackendBatches(store),
+            backend_batches=BackendBatches(store, intake.passing, clock),
             sessions=sessions,
             progress=progress,
             console=ConsoleLogin(

@@ -4,11 +4,16 @@ import uuid
 
 from sqlalchemy import ColumnElement, select
 
-from appliance.core.database.tables import integrator, request_batch
+from appliance.core.database.tables import (
+    batch_preparation,
+    integrator,
+    request_batch,
+)
 from appliance.core.unit_of_work import Store, Transaction
 from appliance.domain.console import BatchView, RequestFilter
+from appliance.domain.errors import error_from_json
 from appliance.domain.ids import RequestBatchId
-from appliance.requests.request_batch_store import RequestBatchStore
+from appliance.requests.request_batch_store import RequestBatchStore, stored_state
 
 NAMED = 10
 """Batches of one reference, the newest: integrators may use one again."""
@@ -28,6 +33,9 @@ class ConsoleBatchStore(Store):
     async def named(self, wanted: RequestFilter) -> tuple[BatchView, ...]:
         """The batch of a filter, or those that its text names whole; newest first.
 
+        Without a text those that are prepared, whose requests no list has yet; with
+        filters that ask for requests, none.
+
         Args:
             wanted: its text is a `loteId`, or what an integrator calls its batches.
         """
@@ -35,12 +43,20 @@ class ConsoleBatchStore(Store):
             return await self._those(wanted, request_batch.c.id == wanted.batch)
         text = wanted.text.strip()
         if not text:
-            return ()
+            return await self._in_preparation(wanted)
         if (lote := read_batch_id(text)) is not None:
             found = await self._those(wanted, request_batch.c.id == lote)
             if found:
                 return found
         return await self._those(wanted, request_batch.c.reference == text)
+
+    async def _in_preparation(self, wanted: RequestFilter) -> tuple[BatchView, ...]:
+        of_requests = (wanted.state, wanted.person, wanted.since, wanted.before)
+        if any(each is not None for each in of_requests):
+            return ()
+        # Rows of that table are few: each goes with its batch's preparation.
+        open_ones = select(batch_preparation.c.id)
+        return await self._those(wanted, request_batch.c.id.in_(open_ones))
 
     async def _those(
         self, wanted: RequestFilter, which: ColumnElement[bool]
@@ -50,6 +66,11 @@ class ConsoleBatchStore(Store):
                 request_batch.c.id,
                 request_batch.c.reference,
                 request_batch.c.created,
+                request_batch.c.state,
+                request_batch.c.total,
+                request_batch.c.examined,
+                request_batch.c.faults,
+                request_batch.c.reason,
                 integrator.c.code,
                 integrator.c.name,
             )
@@ -72,6 +93,11 @@ class ConsoleBatchStore(Store):
                 row.name,
                 row.created,
                 states[RequestBatchId(row.id)],
+                stored_state(row.state),
+                row.total or 0,
+                row.examined or 0,
+                tuple(error_from_json(each) for each in row.faults or ()),
+                row.reason or "",
             )
             for row in rows
         )

@@ -55,6 +55,14 @@ class IdempotencyStore(Store):
             .on_conflict_do_update(index_elements=["scope", "key"], set_=now)
         )
 
+    async def release(self, key: str, *scopes: str) -> None:
+        """Have a key stand for nothing in some scopes: it can be used again."""
+        await self._connection.execute(
+            delete(idempotency).where(
+                idempotency.c.key == key, idempotency.c.scope.in_(scopes)
+            )
+        )
+
     async def forget(self, before: datetime, limit: int) -> int:
         """Delete keys that were first used before then, the oldest; how many."""
         named = idempotency.c.scope, idempotency.c.key

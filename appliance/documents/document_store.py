@@ -176,6 +176,15 @@ class DocumentStore(Store):
         row = (await self._connection.execute(query)).one_or_none()
         return None if row is None else stored_document(row)
 
+    async def those(
+        self, wanted: Collection[DocumentId]
+    ) -> dict[DocumentId, StoredDocument]:
+        """Documents by their ids."""
+        rows = await self._connection.execute(
+            DOCUMENTS.where(document.c.id.in_(set(wanted)))
+        )
+        return {DocumentId(row.id): stored_document(row) for row in rows}
+
     async def repaired(
         self, owner: IntegratorId, original_sha256: str
     ) -> StoredDocument | None:

@@ -8,12 +8,14 @@ from typing import Final
 from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select, update
 
 from appliance.core.database.tables import (
+    batch_preparation,
     document,
     document_repair,
     passing_document,
     signature_request,
     uploaded_document,
 )
+from appliance.core.database.upsert import insert_into
 from appliance.core.unit_of_work import Store
 from appliance.domain.ids import IntegratorId
 
@@ -74,6 +76,36 @@ class PassingDocumentStore(Store):
         )
         return result.rowcount
 
+    async def renew(self, call: str, at: datetime) -> int:
+        """Have those of a call that goes on count as new; how many."""
+        result = await self._connection.execute(
+            update(passing_document).where(_C.call == call, ~_C.leaves).values(since=at)
+        )
+        return result.rowcount
+
+    async def add_copies(
+        self,
+        call: str,
+        integrator: IntegratorId,
+        files: Mapping[str, int],
+        at: datetime,
+    ) -> None:
+        """Record more files of a call that goes on; arguments as of `add`."""
+        await self._connection.execute(
+            insert_into(self._connection, passing_document).on_conflict_do_nothing(),
+            [
+                {
+                    "call": call,
+                    "sha256": sha256,
+                    "integrator": integrator,
+                    "size_bytes": files[sha256],
+                    "leaves": False,
+                    "since": at,
+                }
+                for sha256 in sorted(files)
+            ],
+        )
+
     async def let_go(self, call: str, at: datetime) -> list[PassingFile]:
         """Have those of a call leave, and give them."""
         rows = await self._connection.execute(
@@ -97,7 +129,9 @@ class PassingDocumentStore(Store):
             at: the time, by which they are tried now.
             limit: how many.
         """
-        due = or_(_C.leaves & (_C.since < tried), _C.since < abandoned)
+        # A batch is prepared for as long as that takes.
+        is_open = exists().where(batch_preparation.c.id == _C.call)
+        due = or_(_C.leaves & (_C.since < tried), (_C.since < abandoned) & ~is_open)
         rows = await self._connection.execute(
             select(_C.call, _C.sha256, _C.integrator)
             .where(due)

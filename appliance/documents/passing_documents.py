@@ -4,8 +4,9 @@ A file must be durable before a row names it, so that it may be left behind: by 
 that is refused at its end, that breaks off, or whose process is killed. Each has
 therefore a row of its own from before it is put in (`passing_document`), which goes in
 the transaction that records what became of it. A call that does not come to that
-removes its files itself; what a killed one left, chores do an hour later. All of it
-counts among what an integrator may have waiting, until it is gone.
+removes its files itself; what a killed one left, chores do an hour later. A batch that
+is prepared keeps its files under its id (`handed_on`), however long that takes. All of
+it counts among what an integrator may have waiting, until it is gone.
 
 What is deleted goes the same way. Others may have or bring the same file meanwhile:
 who puts one in says so by a row first, and who removes one asks for such rows while
@@ -23,7 +24,7 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Final
 
@@ -74,6 +75,21 @@ class Keeping:
                 taken for left behind.
         """
         if await PassingDocumentStore(transaction).recorded(self.call) != self.count:
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+        self.is_recorded = True
+
+    async def handed_on(self, transaction: Transaction, at: datetime) -> None:
+        """They stay for what goes on under the call's id, once this is committed.
+
+        Args:
+            transaction: the one that records what goes on.
+            at: the time.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: as of `recorded`.
+        """
+        passing = PassingDocumentStore(transaction)
+        if await passing.renew(self.call, at) != self.count:
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
         self.is_recorded = True
 
@@ -158,6 +174,40 @@ class PassingDocuments:
         await PassingDocumentStore(transaction).add(
             call, integrator, files, self._clock.now(), leaves=True
         )
+
+    async def keep_more(
+        self, call: str, integrator: IntegratorId, documents: Sequence[DocumentBytes]
+    ) -> None:
+        """Keep more files for something that goes on, durably.
+
+        Args:
+            call: under whose id it goes on.
+            integrator: whose.
+            documents: their bytes.
+
+        Raises:
+            ApplianceError: those of `BlobStore.put`.
+        """
+        distinct = {await sha256_of(each): each for each in documents}
+        if not distinct:
+            return
+        sizes = {sha256: size_of(each) for sha256, each in distinct.items()}
+        async with self._store.write() as transaction:
+            await PassingDocumentStore(transaction).add_copies(
+                call, integrator, sizes, self._clock.now()
+            )
+        await self._documents.put_all(integrator, list(distinct.values()))
+
+    async def let_go(self, transaction: Transaction, call: str) -> None:
+        """Have all files of a call leave, unless something else needs them.
+
+        Args:
+            transaction: the one that ends what needed them.
+            call: that is over.
+        """
+        # As if tried a while ago, so that the next sweep, within seconds, takes them.
+        tried = self._clock.now() - 2 * _AGAIN
+        await PassingDocumentStore(transaction).let_go(call, tried)
 
     async def remove(self, call: str) -> int:
         """Remove what a call had kept and nothing needs; chores do what cannot be now.

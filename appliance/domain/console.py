@@ -11,11 +11,13 @@ from datetime import datetime
 from typing import Final, Generic, TypeVar
 
 from appliance.domain.audit import AuditRow
+from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId, PersonId, RequestBatchId, RequestId
 from appliance.domain.integrators.integrators import (
     ConsoleUser,
 )
 from appliance.domain.vocab import (
+    BatchState,
     EventKind,
     PersonState,
     RequestState,
@@ -172,7 +174,7 @@ class RequestFilter:
 
 @dataclass(frozen=True, slots=True)
 class BatchView:
-    """A batch of requests, and how many of them are in which state."""
+    """A batch of requests: how far it is prepared, and how its requests stand."""
 
     id: RequestBatchId
     reference: str
@@ -181,11 +183,29 @@ class BatchView:
     integrator_name: str
     created: datetime
     states: Mapping[RequestState, int]
+    state: BatchState = BatchState.READY
+    documents: int = 0
+    """Documents that it was asked for with; 0 for batches of before version 0005."""
+    examined: int = 0
+    faults: tuple[ApplianceError, ...] = ()
+    """Of a refused batch: its faults in the order of its documents."""
+    reason: str = ""
+    """Why its integrator took it back before it was ready."""
 
     @property
     def total(self) -> int:
         """How many requests it has."""
         return sum(self.states.values())
+
+    @property
+    def is_ready(self) -> bool:
+        """True if its requests were made."""
+        return self.state is BatchState.READY
+
+    @property
+    def is_preparing(self) -> bool:
+        """True as long as its documents are being examined."""
+        return self.state is BatchState.PREPARING
 
 
 @dataclass(frozen=True, slots=True)

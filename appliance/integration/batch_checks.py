@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from appliance.core.unit_of_work import Database
+from appliance.documents.document_bytes import size_of
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     ApplianceError,
@@ -22,12 +23,13 @@ from appliance.domain.requests.uploads import UploadedDocument
 from appliance.integration.orders import BatchDocument, BatchOrder, NamedSigner
 from appliance.integration.refusals import refused_for
 from appliance.integration.signer_lookup import person_named
+from appliance.requests.batch_queue import BatchQueue
 from appliance.requests.intake import check_file_name
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.uploads import UploadedDocuments
 
-_SIGNER: Final = "firmante"
+SIGNER: Final = "firmante"
 """The field of the signer, for errors."""
 
 
@@ -50,6 +52,7 @@ class BatchChecks:
         uploads: what came before.
         lookup: finds people by e-mail.
         clock: the time.
+        limit_bytes: of a document.
     """
 
     def __init__(
@@ -58,7 +61,9 @@ class BatchChecks:
         uploads: UploadedDocuments,
         lookup: LookupIndex,
         clock: Clock,
+        limit_bytes: int,
     ) -> None:
+        self._limit = limit_bytes
         self._store = store
         self._uploads = uploads
         self._lookup = lookup
@@ -87,13 +92,13 @@ class BatchChecks:
         for place, each in order.placed():
             with faults.collected():
                 demand_uploaded(uploads, place, each.document)
+            with faults.collected():
+                self._demand_size(place, each)
         for refusal in await self.references_in_use(whose, order):
             faults.add(refusal)
         person = await self._person(whose, order.signer)
         if order.signer is not None and person is None:
-            unknown = ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-            unknown.extras["field"] = _SIGNER
-            faults.add(unknown)
+            faults.add(unknown_signer())
         faults.demand_none()
         # Where one of them is not there, a fault says so.
         return ReadyBatch(
@@ -106,7 +111,7 @@ class BatchChecks:
         """`REFERENCE_IN_USE`, for each that is, with its field and the other one's id.
 
         Args:
-            whose: batches and processes are looked at.
+            whose: batches, their documents to come and processes are checked.
             order: whose references.
         """
         unique = {
@@ -121,13 +126,33 @@ class BatchChecks:
                     whose, order.note.reference
                 )
                 if batch is not None:
-                    found.append(_in_use("referencia", loteId=batch))
+                    found.append(reference_in_use("referencia", loteId=batch))
             taken = await ProcessStore(transaction).of_references(whose, unique.keys())
+            held = await BatchQueue(transaction).of_references(whose, unique.keys())
         for reference, place in unique.items():
+            field = field_of(place, "referencia")
             if reference in taken:
-                field = field_of(place, "referencia")
-                found.append(_in_use(field, procesoId=taken[reference]))
+                found.append(reference_in_use(field, procesoId=taken[reference]))
+            elif reference in held:
+                found.append(reference_in_use(field, loteId=held[reference]))
         return found
+
+    def _demand_size(self, place: int, document: BatchDocument) -> None:
+        """Refuse a file that is empty or too large for a document.
+
+        Raises:
+            ApplianceError: `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`, with the field.
+        """
+        if isinstance(document.document, str):
+            return
+        size_bytes = size_of(document.document)
+        with refused_for(field_of(place, came_as(document)), document.part):
+            if not size_bytes:
+                raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
+            if size_bytes > self._limit:
+                raise ApplianceError(
+                    ErrorCode.DOCUMENT_TOO_LARGE, params={"limit": self._limit}
+                )
 
     async def _person(
         self, whose: IntegratorId, signer: NamedSigner | None
@@ -180,6 +205,28 @@ def field_of(place: int, name: str) -> str:
     return f"documentos[{place}].{name}"
 
 
+def came_as(document: BatchDocument) -> str:
+    """Name of the field that brought a document, for errors."""
+    if isinstance(document.document, str):
+        return "documentoId"
+    return "contenido" if document.part is None else "archivo"
+
+
+def unknown_signer() -> ApplianceError:
+    """Refusal of a signer whom the integrator cannot ask."""
+    return ApplianceError(ErrorCode.PERSON_NOT_FOUND, extras={"field": SIGNER})
+
+
+def reference_in_use(field: str, **other: object) -> ApplianceError:
+    """Refusal of a reference that something else has for itself.
+
+    Args:
+        field: that the reference came in.
+        other: name and id of what has it.
+    """
+    return ApplianceError(ErrorCode.REFERENCE_IN_USE, extras={"field": field, **other})
+
+
 def _repeated(order: BatchOrder) -> Iterator[ApplianceError]:
     """What is wrong where two documents want the same reference for themselves."""
     seen: set[str | None] = set()
@@ -189,7 +236,3 @@ def _repeated(order: BatchOrder) -> Iterator[ApplianceError]:
         if each.note.reference in seen:
             yield FieldInvalidError(field_of(place, "referencia"), "once")
         seen.add(each.note.reference)
-
-
-def _in_use(field: str, **other: object) -> ApplianceError:
-    return ApplianceError(ErrorCode.REFERENCE_IN_USE, extras={"field": field, **other})

@@ -1,44 +1,47 @@
 """Making batches: many documents that one person is asked to sign, by one call.
 
-All of it or nothing: what can be refused is refused, all of it with its place, before
-anything is recorded, and what costs nothing before a document is examined; then all is
-recorded in one transaction, by a few statements. Documents that were uploaded before
-were examined then, and are not again.
+All of it or nothing. The call refuses what can be refused at no cost, all faults with
+their places, before anything is recorded. Else it keeps the files that came, records
+the batch with what is asked for, and is over: workers examine the documents and record
+the requests (`batch_preparation`). Documents that were uploaded before were examined
+then, and are not examined again; the batch holds them from here on.
 
 Source: docs/integration.md "Ask for many at once".
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from appliance.core.unit_of_work import Database, Transaction
+from appliance.documents.document_bytes import sha256_of, size_of
 from appliance.domain.clock import Clock
-from appliance.domain.errors import BATCH_TOO_SLOW, ApplianceError, ErrorCode
-from appliance.domain.ids import IntegratorId, RequestBatchId, new_id
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import IntegratorId, RequestBatchId
 from appliance.domain.integrators.integrators import IntegratorCaller
-from appliance.domain.ports import LookupIndex
-from appliance.domain.requests.levels import ProfileWishes
-from appliance.domain.requests.process import BACKEND_ORIGIN
-from appliance.domain.requests.request_batch import RequestBatch
+from appliance.domain.ports import DocumentBytes, WorkNotifier
+from appliance.domain.requests.request_batch import (
+    BatchToPrepare,
+    DocumentToPrepare,
+    RequestBatch,
+)
+from appliance.domain.requests.uploads import DEFAULT_NAME
+from appliance.domain.vocab import BatchState, EventKind
 from appliance.integration.batch_checks import (
     BatchChecks,
+    ReadyBatch,
+    came_as,
     demand_uploaded,
+    name_of,
     uploads_of,
 )
-from appliance.integration.batch_settling import (
-    BatchSettling,
-    SettledDocument,
-    came_of,
-)
+from appliance.integration.batch_events import batch_event
 from appliance.integration.order_keys import MadeBefore, OrderKey, is_key_known
-from appliance.integration.ordering import SETTLING_S
 from appliance.integration.orders import BatchDocument, BatchOrder
+from appliance.requests.batch_queue import BatchQueue
 from appliance.requests.intake import Intake
-from appliance.requests.presets import Presets
-from appliance.requests.recording import NewProcess, record_all
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.uploads import UploadedDocuments
 
@@ -57,10 +60,10 @@ class BackendBatchOrders:
 
     Args:
         store: the record.
-        intake: examines and keeps what comes in.
+        intake: keeps what comes in.
         uploads: what came before.
-        presets: settle look and place.
-        lookup: finds people by e-mail.
+        checks: refuse what can be refused at no cost.
+        notifier: wakes who prepares batches.
         clock: the time.
     """
 
@@ -69,15 +72,15 @@ class BackendBatchOrders:
         store: Database,
         intake: Intake,
         uploads: UploadedDocuments,
-        presets: Presets,
-        lookup: LookupIndex,
+        checks: BatchChecks,
+        notifier: WorkNotifier,
         clock: Clock,
     ) -> None:
         self._store = store
         self._intake = intake
         self._uploads = uploads
-        self._settling = BatchSettling(intake, presets)
-        self._checks = BatchChecks(store, uploads, lookup, clock)
+        self._checks = checks
+        self._notifier = notifier
         self._clock = clock
 
     async def is_repeated(self, whose: IntegratorId, key: str | None) -> bool:
@@ -88,15 +91,16 @@ class BackendBatchOrders:
         """Ask one person to sign many documents.
 
         Args:
-            asking: who asks.
-            order: what for.
+            asking: the integrator's backend.
+            order: what it asks for.
 
         Raises:
-            DocumentRefusedError: a PDF cannot be signed, or not searched.
             FieldInvalidError: `vence` is over, or a reference is there twice.
+            SeveralFaultsError: several of these.
             ApplianceError: `PERSON_NOT_FOUND`, `REFERENCE_IN_USE`,
-                `IDEMKEY_CONFLICT`, `OVERLOADED` where settling it takes too long; with
-                the document's field those of `BackendOrders.create`.
+                `IDEMKEY_CONFLICT`, `DOCUMENT_QUOTA`, `STORAGE_FULL`,
+                `STORE_UNAVAILABLE`; with the document's field `DOCUMENT_NOT_FOUND`,
+                `FILENAME`, `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`.
         """
         whose = asking.integrator.id
         key = OrderKey(whose, order.idempotency_key, await order.fingerprint())
@@ -105,26 +109,40 @@ class BackendBatchOrders:
         ready = await (check() if order.faults else key.unless_made(self._store, check))
         if isinstance(ready, MadeBefore):
             return MadeBatch(RequestBatchId(ready.id), is_repeated=True)
-        try:
-            async with asyncio.timeout(SETTLING_S):
-                settled = await self._settling.settle(whose, order, ready)
-        except TimeoutError as exc:
-            raise ApplianceError(ErrorCode.OVERLOADED, sentence=BATCH_TOO_SLOW) from exc
+        documents = await _documents(order, ready)
         async with (
             self._naming_the_other(whose, order),
-            self._intake.keeping(whose, came_of(settled)) as kept,
+            self._intake.keeping_files(whose, files_in(order.documents)) as kept,
             self._store.write() as transaction,
         ):
             now = self._clock.now()
             bound = await key.bind(transaction, now)
             if bound is not None:
                 return MadeBatch(RequestBatchId(bound), is_repeated=True)
-            batch = RequestBatch(RequestBatchId(new_id()), whose, now, order.note)
+            # Its files are kept under its id.
+            batch = RequestBatch(
+                RequestBatchId(kept.call),
+                whose,
+                now,
+                order.note,
+                BatchState.PREPARING,
+                ready.person.id,
+                ready.signer.by,
+                len(documents),
+                sum(each.is_settled for each in documents),
+            )
             await self._hold(transaction, whose, order.documents)
+            await kept.handed_on(transaction, now)
             await RequestBatchStore(transaction).add(batch)
-            await kept.recorded(transaction)
-            await record_all(transaction, _processes(asking, order, settled, batch))
+            wanted = BatchToPrepare(
+                asking.actor, order.expires, order.level, order.idempotency_key
+            )
+            await BatchQueue(transaction).add(batch, wanted, documents)
             await key.stands_for(transaction, batch.id, now)
+            transaction.audit.add(
+                batch_event(EventKind.BATCH_RECEIVED, asking.actor, batch)
+            )
+        await self._notifier.notify(batch.id)
         return MadeBatch(batch.id, is_repeated=False)
 
     async def _hold(
@@ -161,25 +179,46 @@ class BackendBatchOrders:
             raise
 
 
-def _processes(
-    asking: IntegratorCaller,
-    order: BatchOrder,
-    settled: Collection[SettledDocument],
-    batch: RequestBatch,
-) -> list[NewProcess]:
-    """What is to be recorded, in order."""
-    return [
-        NewProcess(
-            document=each.stored,
-            name=each.name,
-            signers=(each.signer,),
-            origin=BACKEND_ORIGIN,
-            actor=asking.actor,
-            created=batch.created,
-            expires=order.expires,
-            wishes=ProfileWishes(level=order.level),
-            note=said.note,
-            batch=batch.id,
-        )
-        for said, each in zip(order.documents, settled, strict=True)
-    ]
+def files_in(documents: Collection[BatchDocument]) -> list[DocumentBytes]:
+    """Files that came with an order."""
+    return [each.document for each in documents if not isinstance(each.document, str)]
+
+
+async def _documents(order: BatchOrder, ready: ReadyBatch) -> list[DocumentToPrepare]:
+    """What is to be examined and settled, in order."""
+    found: list[DocumentToPrepare] = []
+    for place, each in order.placed():
+        name = name_of(each, place)
+        common: dict[str, Any] = {
+            "place": place,
+            "field": came_as(each),
+            "part": each.part,
+            "reference": each.note.reference,
+            "is_unique": each.note.is_unique,
+            "metadata": each.note.metadata,
+            "wished": each.wished or ready.signer.wished,
+        }
+        if isinstance(each.document, str):
+            upload = ready.uploads[each.document]
+            found.append(
+                DocumentToPrepare(
+                    name=name or upload.name,
+                    sha256=None,
+                    size_bytes=0,
+                    document=upload.document.id,
+                    # It was examined when it came, and its place is the signer's.
+                    is_settled=common["wished"] is None,
+                    **common,
+                )
+            )
+        else:
+            found.append(
+                DocumentToPrepare(
+                    name=name or DEFAULT_NAME,
+                    sha256=await sha256_of(each.document),
+                    size_bytes=size_of(each.document),
+                    document=None,
+                    **common,
+                )
+            )
+    return found

@@ -1,226 +1,315 @@
-"""What the documents of a batch are, and what each signature is to look like.
+"""Settling the documents of a batch: what each is, and what its signature looks like.
 
-Documents are examined in groups, several groups at a time, and kept only once nothing
-is wrong with any of them. All that is wrong is told, in order.
+Documents are examined in groups, several groups at a time. The outcome of a group is
+written at its end, with the progress of the batch: what was settled once is not
+settled again, whatever becomes of the worker.
 
 Source: docs/integration.md "Ask for many at once".
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from appliance.core.system.sealed_memory import MemoryWriter
-from appliance.documents.document_bytes import rounds_of, size_of
+from appliance.core.unit_of_work import Database
+from appliance.core.work_owner import working_for
+from appliance.documents.document_bytes import rounds_of
+from appliance.documents.document_store import DocumentStore
 from appliance.documents.examination import ROUND_BYTES, ROUND_DOCUMENTS, Examined
+from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     FAULTS_TOLD,
     NOT_OF_WHAT_CAME,
     ApplianceError,
-    Faults,
+    ErrorCode,
 )
-from appliance.domain.ids import IntegratorId
-from appliance.domain.ports import DocumentBytes
+from appliance.domain.identity import Person
+from appliance.domain.ids import DocumentId, IntegratorId, RequestBatchId
+from appliance.domain.ports import BlobStore, DocumentBytes, DocumentMemory
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.preset import SignaturePreset, WishedPreset
-from appliance.domain.requests.uploads import DEFAULT_NAME
-from appliance.integration.batch_checks import ReadyBatch, field_of, name_of
-from appliance.integration.orders import BatchDocument, BatchOrder
+from appliance.domain.requests.request_batch import DocumentToPrepare, SettledDocument
+from appliance.integration.batch_checks import field_of
 from appliance.integration.refusals import refused_for, refused_within
+from appliance.requests.batch_queue import BatchClaim, BatchQueue, ClaimLostError
 from appliance.requests.intake import Intake, stored_as
 from appliance.requests.presets import Presets
-from appliance.requests.recording import NewSigner
+from appliance.requests.request_batch_store import RequestBatchStore
 
 _AT_ONCE: Final = 2
-"""Groups of one call that are in work: as many jobs as one party has at the sandbox."""
-_Wish: TypeAlias = tuple[str, WishedPreset]
-"""SHA-256 of a document, and the look and place that its signature is to have."""
-_Placed: TypeAlias = tuple[int, BatchDocument]
-"""A document and its place in what was asked for."""
+"""Groups of one batch in progress: as many jobs as one party has at the sandbox."""
+_Wish: TypeAlias = tuple[str | None, WishedPreset]
+"""File or upload, and the look and place that its signature is to have."""
 
 
 @dataclass(frozen=True, slots=True)
-class SettledDocument:
-    """One document of an order, ready to be recorded."""
-
-    name: str
-    stored: StoredDocument
-    signer: NewSigner
-    came: tuple[DocumentBytes, Examined] | None = None
-    """What is to be kept: it came with the order; None: it is kept already."""
-
-
-def came_of(
-    settled: Sequence[SettledDocument],
-) -> list[tuple[DocumentBytes, Examined]]:
-    """What is to be kept of several."""
-    return [each.came for each in settled if each.came is not None]
-
-
 class BatchSettling:
-    """Settles orders of batches.
+    """Settles documents of batches.
 
     Args:
-        intake: examines what comes in.
+        store: the record.
+        documents: the files.
+        intake: examines them.
         presets: settle look and place.
+        clock: the time.
+        after_group: called with a batch's id once a group of its is written.
     """
 
-    def __init__(self, intake: Intake, presets: Presets) -> None:
-        self._intake = intake
-        self._presets = presets
+    store: Database
+    documents: BlobStore
+    intake: Intake
+    presets: Presets
+    clock: Clock
+    after_group: Callable[[RequestBatchId], None] = lambda _: None
 
     async def settle(
-        self, whose: IntegratorId, order: BatchOrder, ready: ReadyBatch
-    ) -> list[SettledDocument]:
-        """Every document with its name, and what its signature is to look like.
+        self,
+        claim: BatchClaim,
+        documents: Sequence[DocumentToPrepare],
+        person: Person,
+        until: float,
+    ) -> None:
+        """Settle groups of documents for a while.
 
         Args:
-            whose: the integrator that orders.
-            order: what for.
-            ready: what is known of it.
+            claim: of their batch.
+            documents: all of the batch, in order.
+            person: the signer.
+            until: when no further group is begun, by the monotonic clock.
 
         Raises:
-            DocumentRefusedError: a PDF cannot be signed, or not searched.
-            ApplianceError: all that is wrong with the documents; what is not of them
-                at once.
+            ClaimLostError: another worker holds the batch, or it was taken back.
+            ApplianceError: what no document is to blame for (`NOT_OF_WHAT_CAME`).
         """
-        work = _Work(self._intake, self._presets, whose, ready)
-        groups = iter(_groups(order))
-        await _beside_each_other(work.do_all(groups) for _ in range(_AT_ONCE))
-        faults = Faults()
-        for place in sorted(work.faults):
-            faults.add(work.faults[place])
-        faults.demand_none()
-        return [work.settled[place] for place in sorted(work.settled)]
+        work = _Turn(self, claim, person, until, _found_before(documents))
+        work.faults = sum(each.fault is not None for each in documents)
+        left = [each for each in documents if each.is_open]
+        sizes = [each.size_bytes for each in left]
+        groups = rounds_of(left, sizes, ROUND_DOCUMENTS, ROUND_BYTES)
+        await _beside_each_other(work.settle_all(groups) for _ in range(_AT_ONCE))
+
+    async def write(
+        self,
+        claim: BatchClaim,
+        settled: Sequence[SettledDocument],
+        new: Sequence[StoredDocument],
+    ) -> None:
+        """Write what the documents of a group came to.
+
+        Args:
+            claim: of their batch.
+            settled: what each came to.
+            new: documents among them that came with the batch.
+
+        Raises:
+            ClaimLostError: nothing is written.
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        async with self.store.write() as transaction:
+            # Before any document is locked, as in all that ends a batch.
+            if not await BatchQueue(transaction).get_on(claim):
+                raise ClaimLostError
+            kept: dict[DocumentId, DocumentId] = {}
+            if new:
+                made = await DocumentStore(transaction).add_all(new, self.clock.now())
+                # The same bytes may have a row already.
+                kept = {each.id: row.id for each, row in zip(new, made, strict=True)}
+            written = [
+                replace(each, document=kept.get(each.document, each.document))
+                if each.document is not None
+                else each
+                for each in settled
+            ]
+            await BatchQueue(transaction).settle(claim, written)
+            await RequestBatchStore(transaction).examined(claim.id, len(settled))
+        self.after_group(claim.id)
 
 
 @dataclass(slots=True)
-class _Work:
-    """What is settled so far of one order."""
+class _Turn:
+    """Documents of one batch in its turn."""
 
-    intake: Intake
-    presets: Presets
-    whose: IntegratorId
-    ready: ReadyBatch
-    settled: dict[int, SettledDocument] = field(default_factory=dict)
-    faults: dict[int, ApplianceError] = field(default_factory=dict)
-    _found: dict[_Wish, SignaturePreset] = field(default_factory=dict)
-    """What was found for the same wish of the same bytes before."""
+    settling: BatchSettling
+    claim: BatchClaim
+    person: Person
+    until: float
+    found: dict[_Wish, SignaturePreset]
+    """Places that were found for the same wish of the same file."""
+    faults: int = 0
     _looking: dict[_Wish, asyncio.Lock] = field(default_factory=dict)
 
-    async def do_all(self, groups: Iterator[list[_Placed]]) -> None:
-        """Settle groups as long as there are some, and not too much is wrong.
+    async def settle_all(self, groups: Iterator[list[DocumentToPrepare]]) -> None:
+        """Settle groups until the turn is over, or as many faults as are told known.
 
-        Whatever stands before a group that is begun is done or being done: so the
-        first faults are found, however many are at it.
+        Whatever stands before a group that is begun is done or being done, so the
+        first faults of a batch are found, however many groups are in progress.
 
         Raises:
-            ApplianceError: what nothing that came is to blame for.
+            ClaimLostError: as of `BatchSettling.settle`.
+            ApplianceError: likewise.
         """
         for group in groups:
-            examined = await self._examined(group)
-            for place, each in group:
-                try:
-                    self.settled[place] = await self._one(place, each, examined)
-                except ApplianceError as fault:
-                    if fault.code in NOT_OF_WHAT_CAME:
-                        raise
-                    self.faults[place] = fault
-            if len(self.faults) >= FAULTS_TOLD:
+            await self._settle(group)
+            if self.faults >= FAULTS_TOLD or time.monotonic() >= self.until:
                 return
 
+    async def _settle(self, group: Sequence[DocumentToPrepare]) -> None:
+        # At the sandbox each batch is a party of its integrator's.
+        with working_for(self.claim.integrator, self.claim.id):
+            examined = await self._examined(group)
+            uploads = await self._uploads(group)
+            new: dict[str, StoredDocument] = {}
+            settled = [await self._one(each, examined, uploads, new) for each in group]
+        copies = [
+            each.pdf
+            for each in examined.values()
+            if not isinstance(each, ApplianceError) and each.repair is not None
+        ]
+        await self.settling.intake.passing.keep_more(
+            self.claim.id, self.claim.integrator, copies
+        )
+        await self.settling.write(self.claim, settled, list(new.values()))
+        self.faults += sum(each.fault is not None for each in settled)
+
     async def _examined(
-        self, group: Sequence[_Placed]
+        self, group: Sequence[DocumentToPrepare]
     ) -> dict[int, Examined | ApplianceError]:
-        """What came of the documents that came with the call, by place."""
-        came = {
-            place: each.document
-            for place, each in group
-            if not isinstance(each.document, str)
-        }
-        found = await self.intake.examined_all(self.whose, list(came.values()))
+        """Findings of the documents that came with the batch, by place."""
+        whose = self.claim.integrator
+        came = {each.place: each.sha256 for each in group if each.sha256 is not None}
+        sizes = {each.sha256: each.size_bytes for each in group}
+        small = sorted({one for one in came.values() if sizes[one] <= ROUND_BYTES})
+        documents = self.settling.documents
+        files: dict[str, DocumentBytes] = {}
+        read = await documents.get_all([(whose, one) for one in small])
+        for sha256, file in zip(small, read, strict=True):
+            if isinstance(file, ApplianceError):
+                raise file
+            files[sha256] = file
+        for sha256 in set(came.values()) - files.keys():
+            files[sha256] = await _in_memory_file(documents, whose, sha256)
+        pdfs = [files[sha256] for sha256 in came.values()]
+        found = await self.settling.intake.examined_all(whose, pdfs)
         return dict(zip(came, found, strict=True))
+
+    async def _uploads(
+        self, group: Sequence[DocumentToPrepare]
+    ) -> Mapping[DocumentId, StoredDocument]:
+        """Documents of a group that were uploaded before the batch came."""
+        wanted = {each.document for each in group if each.document is not None}
+        if not wanted:
+            return {}
+        async with self.settling.store.read() as transaction:
+            return await DocumentStore(transaction).those(wanted)
 
     async def _one(
         self,
-        place: int,
-        wanted: BatchDocument,
-        examined: dict[int, Examined | ApplianceError],
+        each: DocumentToPrepare,
+        examined: Mapping[int, Examined | ApplianceError],
+        uploads: Mapping[DocumentId, StoredDocument],
+        new: dict[str, StoredDocument],
     ) -> SettledDocument:
-        """One document, with what its signature is to look like.
+        """Settle one document.
+
+        Args:
+            each: the document.
+            examined: findings, by place.
+            uploads: documents that were uploaded.
+            new: documents of the group that came with the batch, by SHA-256; this one
+                is added.
 
         Raises:
-            DocumentRefusedError: the PDF cannot be signed.
-            ApplianceError: `FILENAME`, those of `Intake.examined` and
-                `Presets.settle`, with the field.
+            ApplianceError: what no document is to blame for.
         """
-        name = name_of(wanted, place)
-        if isinstance(wanted.document, str):
-            upload = self.ready.uploads[wanted.document]
-            signer = await self._signer(place, wanted, upload.document, None)
-            return SettledDocument(name or upload.name, upload.document, signer)
-        came_as = "contenido" if wanted.part is None else "archivo"
-        found = examined[place]
-        with refused_for(field_of(place, came_as), wanted.part):
-            if isinstance(found, ApplianceError):
-                raise found
-        found = _out_of_heap(found)
-        stored = await stored_as(self.whose, found)
-        signer = await self._signer(place, wanted, stored, found.pdf)
-        came = (wanted.document, found)
-        return SettledDocument(name or DEFAULT_NAME, stored, signer, came)
+        try:
+            pdf: DocumentBytes | None = None
+            if each.document is not None:
+                document = uploads[each.document]
+            else:
+                found = examined[each.place]
+                with refused_for(field_of(each.place, each.field), each.part):
+                    if isinstance(found, ApplianceError):
+                        raise found
+                pdf = found.pdf
+                document = await stored_as(self.claim.integrator, found)
+                document = new.setdefault(document.sha256, document)
+            preset = await self._preset(each, document, pdf)
+        except ApplianceError as fault:
+            if fault.code in NOT_OF_WHAT_CAME:
+                raise
+            return SettledDocument(each.place, fault=fault)
+        return SettledDocument(each.place, document.id, preset)
 
-    async def _signer(
+    async def _preset(
         self,
-        place: int,
-        wanted: BatchDocument,
+        each: DocumentToPrepare,
         document: StoredDocument,
         pdf: DocumentBytes | None,
-    ) -> NewSigner:
-        """Who signs one document, and what they bring to it.
+    ) -> SignaturePreset | None:
+        """Look and place of a document's signature; None: they are the signer's.
 
         Raises:
             ApplianceError: those of `Presets.settle`, with the field.
         """
-        person, by = self.ready.person, self.ready.signer.by
-        wished = wanted.wished or self.ready.signer.wished
-        if wished is None:
-            return NewSigner(person.id, by)
-        wish = (document.sha256, wished)
+        if each.wished is None:
+            return None
+        wish = _wish_of(each, each.wished)
         async with self._looking.setdefault(wish, asyncio.Lock()):
-            if wish not in self._found:
-                with refused_within(field_of(place, "sello")):
-                    self._found[wish] = await self.presets.settle(
-                        document, wished, person, pdf=pdf
+            if wish not in self.found:
+                with refused_within(field_of(each.place, "sello")):
+                    self.found[wish] = await self.settling.presets.settle(
+                        document, each.wished, self.person, pdf=pdf
                     )
-        return NewSigner(person.id, by, self._found[wish])
+        return self.found[wish]
 
 
-def _groups(order: BatchOrder) -> Iterator[list[_Placed]]:
-    """The documents in groups, in order; what was uploaded weighs nothing."""
-    placed = list(order.placed())
-    sizes = [
-        0 if isinstance(each.document, str) else size_of(each.document)
-        for _, each in placed
-    ]
-    return rounds_of(placed, sizes, ROUND_DOCUMENTS, ROUND_BYTES)
+async def _in_memory_file(
+    documents: BlobStore, whose: IntegratorId, sha256: str
+) -> DocumentMemory:
+    """Read a large document where no heap holds it.
+
+    Args:
+        documents: the files.
+        whose: the integrator.
+        sha256: of the document, hex.
+
+    Raises:
+        ApplianceError: `STORE_UNAVAILABLE`; `OVERLOADED`: the machine has no room.
+    """
+    stream = await documents.stream(whose, sha256)
+    try:
+        writer = MemoryWriter("document")
+        async for piece in stream.pieces:
+            writer.write(piece)
+        return writer.sealed()
+    except OSError as exc:
+        raise ApplianceError(ErrorCode.OVERLOADED) from exc
 
 
-def _out_of_heap(examined: Examined) -> Examined:
-    """A repaired copy where the file is that it was made of: many may have to wait."""
-    if examined.repair is None or not isinstance(examined.pdf, bytes):
-        return examined
-    writer = MemoryWriter("document")
-    writer.write(examined.pdf)
-    return replace(examined, pdf=writer.sealed())
+def _wish_of(each: DocumentToPrepare, wished: WishedPreset) -> _Wish:
+    return (each.sha256 or each.document, wished)
+
+
+def _found_before(
+    documents: Sequence[DocumentToPrepare],
+) -> dict[_Wish, SignaturePreset]:
+    """Places that earlier turns found."""
+    return {
+        _wish_of(each, each.wished): each.preset
+        for each in documents
+        if each.wished is not None and each.preset is not None
+    }
 
 
 async def _beside_each_other(work: Iterable[Coroutine[None, None, None]]) -> None:
     """Do several things; the first error ends the others.
 
     Raises:
-        ApplianceError: it.
+        ClaimLostError: it.
+        ApplianceError: likewise.
     """
     tasks = [asyncio.create_task(each) for each in work]
     try:

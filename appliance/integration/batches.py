@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.documents.passing_documents import PassingDocuments
+from appliance.domain.clock import Clock
+from appliance.domain.errors import BATCH_STATE, ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, RequestBatchId, RequestId
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.requests.request import SHOWN
@@ -18,6 +20,10 @@ from appliance.domain.requests.request_batch import (
     BatchMember,
     RequestBatch,
 )
+from appliance.domain.vocab import BatchState, EventKind
+from appliance.integration.batch_events import batch_event
+from appliance.integration.order_keys import release_key
+from appliance.requests.batch_queue import BatchQueue
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.signing.requests import cancel_alone
@@ -28,10 +34,16 @@ class BackendBatches:
 
     Args:
         store: the record.
+        passing: keeps the files of batches in preparation.
+        clock: the time.
     """
 
-    def __init__(self, store: Database) -> None:
+    def __init__(
+        self, store: Database, passing: PassingDocuments, clock: Clock
+    ) -> None:
         self._store = store
+        self._passing = passing
+        self._clock = clock
 
     async def page(
         self,
@@ -63,11 +75,14 @@ class BackendBatches:
         """The batch that a session is to be opened for.
 
         Raises:
-            ApplianceError: `LOTE_NOT_FOUND`; `STATE` where all of it is over without a
-                signature.
+            ApplianceError: `LOTE_NOT_FOUND`; `STATE` where it is not ready, or all of
+                it is over without a signature.
         """
         async with self._store.read() as transaction:
-            await _batch_of(transaction, whose, wanted)
+            batch = await _batch_of(transaction, whose, wanted)
+            if batch.state is not BatchState.READY:
+                refusal = _wrong_state(batch.state)
+                raise refusal
             states = (await RequestBatchStore(transaction).states([wanted]))[wanted]
         if not states.keys() & SHOWN:
             over = min(state.value for state in states)
@@ -102,16 +117,53 @@ class BackendBatches:
 
         Raises:
             ApplianceError: `LOTE_NOT_FOUND`; `IN_PROGRESS` while any of it is being
-                signed; `STATE` once all of it is over.
+                signed; `STATE` once all of it is over, or it was refused.
         """
+        if await self._cancel_unready(asking, wanted, reason):
+            return await self.get(asking.integrator.id, wanted)
         async with self._store.write() as transaction:
-            await _batch_of(transaction, asking.integrator.id, wanted)
             members = await RequestBatchStore(transaction).members(wanted)
             requests = [each.request for each in members]
             if not await cancel_alone(transaction, requests, asking.actor, reason):
                 state = members[-1].state.value
                 raise ApplianceError(ErrorCode.STATE, params={"estado": state})
         return await self.get(asking.integrator.id, wanted)
+
+    async def _cancel_unready(
+        self, asking: IntegratorCaller, wanted: RequestBatchId, reason: str
+    ) -> bool:
+        """Take a batch back that is being prepared; False if it is ready.
+
+        Raises:
+            ApplianceError: `LOTE_NOT_FOUND`; `STATE` where it came to nothing before.
+        """
+        whose = asking.integrator.id
+        async with self._store.write() as transaction:
+            # Who ends its preparation first decides: a worker waits for this row.
+            order = await BatchQueue(transaction).take_back_of(whose, wanted)
+            batch = await _batch_of(transaction, whose, wanted)
+            if order is None:
+                if batch.state is not BatchState.READY:
+                    refusal = _wrong_state(batch.state)
+                    raise refusal
+                return False
+            await RequestBatchStore(transaction).take_back(
+                wanted, reason, self._clock.now()
+            )
+            await release_key(transaction, whose, order.idempotency_key, wanted)
+            await self._passing.let_go(transaction, wanted)
+            told = {"reason": reason} if reason else {}
+            transaction.audit.add(
+                batch_event(EventKind.BATCH_CANCELLED, asking.actor, batch, **told)
+            )
+        return True
+
+
+def _wrong_state(state: BatchState) -> ApplianceError:
+    """Refusal of what a batch that is not ready does not allow."""
+    return ApplianceError(
+        ErrorCode.STATE, params={"estado": state.value}, sentence=BATCH_STATE
+    )
 
 
 async def _batch_of(
@@ -136,7 +188,13 @@ async def _details(
     states = await RequestBatchStore(transaction).states(ids)
     firsts = await RequestBatchStore(transaction).firsts(ids)
     signers = await ProcessStore(transaction).signers(firsts.values())
+    unready = [each for each in batches if each.id not in firsts]
+    named = await RequestBatchStore(transaction).signers(unready)
     return [
-        BatchDetails(each, signers[firsts[each.id]], states[each.id])
+        BatchDetails(
+            each,
+            signers[firsts[each.id]] if each.id in firsts else named[each.id],
+            states[each.id],
+        )
         for each in batches
     ]

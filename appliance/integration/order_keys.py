@@ -38,9 +38,33 @@ async def is_key_known(store: Database, whose: IntegratorId, key: str | None) ->
         return await known.remembered(_scope_of(whose), key) is not None
 
 
+async def release_key(
+    transaction: Transaction, whose: IntegratorId, key: str | None, made: str
+) -> None:
+    """Free the key of an order that came to nothing.
+
+    Args:
+        transaction: the one that ends the order.
+        whose: the integrator that ordered.
+        key: as it came; None: the order has none.
+        made: id of what came to nothing. A key that was forgotten meanwhile, and
+            stands for another order, stays.
+    """
+    if key is None:
+        return
+    known, scope = IdempotencyStore(transaction), _made_scope_of(whose)
+    if await known.remembered(scope, key) == made:
+        await known.release(key, _scope_of(whose), scope)
+
+
 def _scope_of(whose: IntegratorId) -> str:
     """Where it is kept what a key was first used for."""
     return f"backend-order:{whose}"
+
+
+def _made_scope_of(whose: IntegratorId) -> str:
+    """Idempotency scope of what an order came to."""
+    return f"backend-made:{whose}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,4 +164,4 @@ class OrderKey:
     @property
     def _made_scope(self) -> str:
         """Where it is kept what that came to."""
-        return f"backend-made:{self.integrator}"
+        return _made_scope_of(self.integrator)

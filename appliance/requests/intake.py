@@ -302,8 +302,25 @@ class Intake:
             documents: as they came, and what was found of them.
 
         Raises:
-            ApplianceError: `DOCUMENT_QUOTA` where too much was left behind by calls
-                before; `STORAGE_FULL`, `STORE_UNAVAILABLE`.
+            ApplianceError: as `keeping_files`.
+        """
+        async with self.keeping_files(integrator, files_of(documents)) as kept:
+            yield kept
+
+    @asynccontextmanager
+    async def keeping_files(
+        self, integrator: IntegratorId, files: Sequence[DocumentBytes]
+    ) -> AsyncIterator[Keeping]:
+        """Keep files while it is recorded what they are for; see `PassingDocuments`.
+
+        Args:
+            integrator: whose.
+            files: their bytes.
+
+        Raises:
+            ApplianceError: `DOCUMENT_QUOTA` where too much of the integrator's waits:
+                files of batches in preparation, and what calls before left behind;
+                `STORAGE_FULL`, `STORE_UNAVAILABLE`.
         """
 
         async def demand(transaction: Transaction, call: str) -> None:
@@ -312,7 +329,6 @@ class Intake:
             if others > self._most:
                 raise ApplianceError(ErrorCode.DOCUMENT_QUOTA)
 
-        files = files_of(documents)
         async with self.passing.keeping(integrator, files, demand) as kept:
             yield kept
 

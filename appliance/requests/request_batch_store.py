@@ -1,22 +1,28 @@
 """Batches of requests in SQL."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Row, Select, func, insert, select, tuple_
+from sqlalchemy import Row, Select, delete, func, insert, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from appliance.core.database.tables import (
     document,
+    person,
     request_batch,
     signature_request,
     signing_process,
 )
 from appliance.core.unit_of_work import Store
 from appliance.domain.documents import inspection_from_json
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import (
+    ApplianceError,
+    ErrorCode,
+    error_from_json,
+    error_to_json,
+)
 from appliance.domain.ids import (
     IntegratorId,
     PersonId,
@@ -24,13 +30,14 @@ from appliance.domain.ids import (
     RequestBatchId,
     RequestId,
 )
+from appliance.domain.requests.process import NamedBy, SignerShown
 from appliance.domain.requests.request_batch import (
     BatchDocument,
     BatchMember,
     BatchStanding,
     RequestBatch,
 )
-from appliance.domain.vocab import RequestState
+from appliance.domain.vocab import BatchState, RequestState
 from appliance.requests.process_store import note_of
 from appliance.requests.request_store import note_columns
 
@@ -54,6 +61,11 @@ class RequestBatchStore(Store):
                     integrator=new.integrator,
                     created=new.created,
                     api_key=new.note.api_key,
+                    person=new.person,
+                    named_by=new.named_by and new.named_by.value,
+                    state=new.state.value,
+                    total=new.total,
+                    examined=new.examined,
                     **note_columns(new.note),
                 )
             )
@@ -68,6 +80,95 @@ class RequestBatchStore(Store):
             select(request_batch).where(_C.id == wanted, _C.integrator == whose)
         )
         return found[0] if found else None
+
+    async def state_for(
+        self, batch: RequestBatchId, signer: PersonId
+    ) -> BatchState | None:
+        """State of a batch that a person is to sign; None if there is no such batch."""
+        rows = await self._connection.execute(
+            select(_C.state).where(_C.id == batch, _C.person == signer)
+        )
+        row = rows.one_or_none()
+        return None if row is None else stored_state(row.state)
+
+    async def examined(self, batch: RequestBatchId, more: int) -> None:
+        """Count documents that were examined."""
+        await self._connection.execute(
+            update(request_batch)
+            .where(_C.id == batch)
+            .values(examined=func.coalesce(_C.examined, 0) + more)
+        )
+
+    async def ready(self, batch: RequestBatchId) -> None:
+        """Note that the requests of a batch exist."""
+        await self._connection.execute(
+            update(request_batch)
+            .where(_C.id == batch)
+            .values(state=BatchState.READY.value, examined=_C.total)
+        )
+
+    async def refuse(
+        self, batch: RequestBatchId, faults: Sequence[ApplianceError], at: datetime
+    ) -> None:
+        """Note that a batch came to nothing; its reference is free again.
+
+        Args:
+            batch: whose documents are at fault.
+            faults: in the order of its documents.
+            at: the time.
+        """
+        await self._connection.execute(
+            update(request_batch)
+            .where(_C.id == batch)
+            .values(
+                state=BatchState.REFUSED.value,
+                unique_reference=None,
+                faults=[error_to_json(each) for each in faults],
+                ended=at,
+            )
+        )
+
+    async def take_back(self, batch: RequestBatchId, reason: str, at: datetime) -> None:
+        """Note that a batch was taken back in time; its reference is free again."""
+        await self._connection.execute(
+            update(request_batch)
+            .where(_C.id == batch)
+            .values(
+                state=BatchState.CANCELLED.value,
+                unique_reference=None,
+                reason=reason,
+                ended=at,
+            )
+        )
+
+    async def forget(self, before: datetime, limit: int) -> int:
+        """Delete batches that came to nothing before then, the oldest; how many."""
+        oldest = select(_C.id).where(_C.ended < before).order_by(_C.ended).limit(limit)
+        found = list((await self._connection.execute(oldest)).scalars())
+        if found:
+            await self._connection.execute(
+                delete(request_batch).where(_C.id.in_(found))
+            )
+        return len(found)
+
+    async def signers(
+        self, batches: Collection[RequestBatch]
+    ) -> dict[RequestBatchId, SignerShown]:
+        """Signers of batches without requests, as far as their integrator may know."""
+        people = {each.person for each in batches if each.person is not None}
+        rows = await self._connection.execute(
+            select(person.c.id, person.c.cuil).where(person.c.id.in_(people))
+        )
+        cuils: dict[str, str] = {row.id: row.cuil for row in rows}
+        return {
+            each.id: SignerShown(
+                each.person,
+                cuils.get(each.person) if each.named_by is NamedBy.CUIL else None,
+                None,
+            )
+            for each in batches
+            if each.person is not None
+        }
 
     async def page(
         self,
@@ -247,9 +348,25 @@ class RequestBatchStore(Store):
                 IntegratorId(row.integrator),
                 row.created,
                 note_of(row),
+                stored_state(row.state),
+                None if row.person is None else PersonId(row.person),
+                None if row.named_by is None else NamedBy(row.named_by),
+                row.total or 0,
+                row.examined or 0,
+                tuple(error_from_json(each) for each in row.faults or ()),
+                row.reason or "",
             )
             for row in await self._connection.execute(query)
         ]
+
+
+def stored_state(stored: str | None) -> BatchState:
+    """State of a batch; versions that made its requests with it stored none.
+
+    Args:
+        stored: of its row.
+    """
+    return BatchState.READY if stored is None else BatchState(stored)
 
 
 def _member(row: Row[Any]) -> BatchMember:

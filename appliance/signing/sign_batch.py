@@ -15,7 +15,7 @@ from typing import Final
 
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import BATCH_STATE, ApplianceError, ErrorCode
 from appliance.domain.ids import BatchId, PersonId, RequestBatchId, RequestId
 from appliance.domain.ports import Subscription
 from appliance.domain.requests.batch import BatchItem, BatchOutcome, BatchRow, SignBatch
@@ -75,7 +75,8 @@ class BatchSigning:
             before, unsigned, unless all of it was.
 
         Raises:
-            ApplianceError: `LOTE_NOT_FOUND`, `IDEMKEY_CONFLICT`; and where something
+            ApplianceError: `LOTE_NOT_FOUND`, `IDEMKEY_CONFLICT`, `STATE` of a batch
+                that is not ready; and where something
                 is still to be signed: `CERTIFICATE_NOT_USABLE`, `HSM_UNAVAILABLE`,
                 `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`,
                 `IN_PROGRESS` while the password is changed.
@@ -110,13 +111,19 @@ class BatchSigning:
         """What a person has in an integrator's batch, in order.
 
         Raises:
-            ApplianceError: `LOTE_NOT_FOUND`: nothing.
+            ApplianceError: `LOTE_NOT_FOUND`: nothing; `STATE`: the batch is not ready.
         """
         async with self._store.read() as transaction:
-            found = await RequestBatchStore(transaction).requests_of(batch, signer)
-        if not found:
+            batches = RequestBatchStore(transaction)
+            found = await batches.requests_of(batch, signer)
+            state = None if found else await batches.state_for(batch, signer)
+        if found:
+            return found
+        if state is None:
             raise ApplianceError(ErrorCode.LOTE_NOT_FOUND)
-        return found
+        raise ApplianceError(
+            ErrorCode.STATE, params={"estado": state.value}, sentence=BATCH_STATE
+        )
 
     async def progress(self, person: PersonId, batch: BatchId) -> BatchOutcome:
         """How a batch stands whose caller was told to look again.

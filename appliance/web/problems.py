@@ -13,7 +13,7 @@ from quart import Response
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from appliance.domain.errors import ApplianceError, ErrorCode, SeveralFaultsError
-from appliance.domain.vocab import RequestState
+from appliance.domain.vocab import BatchState, RequestState
 from appliance.web import i18n
 from appliance.web.allowed_values import in_words
 from appliance.web.responses import json_response
@@ -265,10 +265,16 @@ def _methods(exc: HTTPException) -> dict[str, object]:
     return {}
 
 
+_PASSING_STATES: Final = frozenset(
+    {RequestState.WAITING.value, BatchState.PREPARING.value}
+)
+"""States that pass without anything that the client does."""
+
+
 def _category(error: ApplianceError) -> Category:
-    """What a client does next: that of the code, but where a turn is yet to come."""
-    waits = error.params.get("estado") == RequestState.WAITING.value
-    if error.code is ErrorCode.STATE and waits:
+    """What a client does next: that of the code, but where a state will pass."""
+    passes = error.params.get("estado") in _PASSING_STATES
+    if error.code is ErrorCode.STATE and passes:
         return _RETRY
     return ANSWERS[error.code].category
 

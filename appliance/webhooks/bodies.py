@@ -24,6 +24,8 @@ KINDS: Final[Mapping[EventKind, WebhookEvent]] = {
     for kind, name in EVENT_NAMES.items()
 } | {
     EventKind.REQUEST_COMPLETED: WebhookEvent.REQUEST_COMPLETED,
+    EventKind.BATCH_READY: WebhookEvent.BATCH_READY,
+    EventKind.BATCH_REFUSED: WebhookEvent.BATCH_REFUSED,
     EventKind.BATCH_ENDED: WebhookEvent.BATCH_ENDED,
     EventKind.SESSION_OPENED: WebhookEvent.SESSION_OPENED,
     EventKind.SESSION_COMPLETED: WebhookEvent.SESSION_COMPLETED,

@@ -15,7 +15,7 @@ from appliance.core.database import tables
 from appliance.domain.activation import MOST_DOCUMENTS, activation_count
 from appliance.domain.vocab import EventKind, IntentState
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.backends import backend_of
+from tests.support.appliance.backends import BATCHES, backend_of, ready_batch
 from tests.support.appliance.http_calls import problem, sign_at_last
 from tests.support.appliance.ledger import Ledger, read_ledger
 from tests.support.documents import pdfs
@@ -155,13 +155,14 @@ def test_whole_batch_whose_worker_dies_is_signed(
             "/api/integration/documents", files={"file": ("a.pdf", pdfs.one_page())}
         ).json()
         document = {"documentoId": uploaded["documentoId"]}
-        made = backend.client.post(
-            "/api/integration/batches",
+        answer = backend.client.post(
+            BATCHES,
             json={
                 "firmante": {"cuil": person.cuil},
                 "documentos": [document] * (2 * MOST_DOCUMENTS),
             },
-        ).json()
+        )
+        made = ready_batch(backend.client, answer)
         requests = [each["solicitudId"] for each in made["solicitudes"]]
         order = order_crash(postgres_appliance, f"{AFTER_SIGN}-{requests[40]}", ONCE)
         body = {"loteId": made["loteId"], "password": person.signing_password}

@@ -3,6 +3,7 @@
 Handlers parse, call one use case and render; nothing is decided here.
 """
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlencode
@@ -17,15 +18,22 @@ from appliance.api.wire import batches, query, requests
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestBatchId
 from appliance.domain.integrators.api_keys import ApiKeyScope
-from appliance.domain.requests.request_batch import MOST_OF_BATCH
+from appliance.domain.requests.request_batch import (
+    MOST_OF_BATCH,
+    BatchDetails,
+    BatchMember,
+)
+from appliance.domain.vocab import BatchState
 from appliance.integration.orders import BatchOrder
-from appliance.web import body, request_log
+from appliance.web import body, i18n, request_log
 from appliance.web.auth import public
 from appliance.web.responses import JSON, json_response
 
 blueprint = Blueprint("integration_batches", __name__)
 
 PATH: Final = "/api/integration/batches"
+_RETRY_S: Final = 2
+"""`Retry-After` while a batch is prepared."""
 
 
 @blueprint.post(PATH)
@@ -50,7 +58,7 @@ async def create() -> Response:
     request_log.note(lote=made.batch)
     details = await core().backend_batches.get(asking.integrator.id, made.batch)
     members = await core().backend_batches.members(made.batch)
-    response = json_response(batches.detail(details, members), HTTPStatus.CREATED)
+    response = _told(details, members, HTTPStatus.ACCEPTED)
     response.headers["Location"] = f"{core().settings.web.web_url}{PATH}/{made.batch}"
     if made.is_repeated:
         response.headers["Idempotent-Replayed"] = "true"
@@ -100,7 +108,7 @@ async def show(lote: str) -> Response:
     details = await core().backend_batches.get(asking.integrator.id, wanted)
     found = await core().backend_batches.members(wanted, after, limit + 1)
     page = found[:limit]
-    response = json_response(batches.detail(details, page))
+    response = _told(details, page)
     if len(page) < len(found):
         cursor = query.cursor_after(page[-1].request)
         _link(response, f"{PATH}/{wanted}", limit, cursor)
@@ -116,6 +124,19 @@ async def cancel(lote: str) -> Response:
     reason = await cancellation()
     details = await core().backend_batches.cancel(asking, wanted, reason)
     return json_response(batches.element(details))
+
+
+def _told(
+    details: BatchDetails,
+    members: Sequence[BatchMember],
+    status: HTTPStatus = HTTPStatus.OK,
+) -> Response:
+    """One batch; with `Retry-After` as long as it is prepared."""
+    answer = batches.detail(details, members, i18n.requested())
+    response = json_response(answer, status)
+    if details.batch.state is BatchState.PREPARING:
+        response.headers["Retry-After"] = str(_RETRY_S)
+    return response
 
 
 def _link(response: Response, path: str, limit: int, cursor: str) -> None:

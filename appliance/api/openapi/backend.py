@@ -227,8 +227,13 @@ REQUESTS: Final = (
         "POST /batches",
         "Ask one person to sign many documents",
         _WRITE,
-        _made(backend_answers.BatchDetailed),
-        codes.ORDERED,
+        Told(
+            _ACCEPTED,
+            backend_answers.BatchDetailed,
+            headers=("Location",),
+            may_have=("Idempotent-Replayed", "Retry-After"),
+        ),
+        codes.BATCH_ORDERED,
         query=(parameters.IDEMPOTENCY_KEY,),
         body=BodyIn(
             {
@@ -249,9 +254,9 @@ REQUESTS: Final = (
     backend_operation(
         "getBatch",
         "GET /batches/{loteId}",
-        "One batch, with its documents",
+        "One batch: its state, its progress, and its documents",
         _READ,
-        Told(_OK, backend_answers.BatchDetailed, may_have=("Link",)),
+        Told(_OK, backend_answers.BatchDetailed, may_have=("Link", "Retry-After")),
         _LOTE_GONE,
         query=parameters.PAGE,
         is_strict=True,
@@ -259,7 +264,7 @@ REQUESTS: Final = (
     backend_operation(
         "cancelBatch",
         "POST /batches/{loteId}/cancel",
-        "Take back what of a batch is not signed yet",
+        "Take a batch back, or what of it is not signed yet",
         _WRITE,
         Told(_OK, backend_answers.BatchListed),
         {*_LOTE_GONE, E.STATE, E.IN_PROGRESS},

@@ -107,6 +107,19 @@ SIGNING: Final = frozenset(
     }
 )
 """Of a signing command."""
+BATCH_ORDERED: Final = frozenset(
+    {
+        E.DOCUMENT_NOT_FOUND,
+        E.DOCUMENT_QUOTA,
+        E.IDEMKEY_CONFLICT,
+        E.PERSON_NOT_FOUND,
+        E.REFERENCE_IN_USE,
+        E.STORAGE_FULL,
+        *FILE,
+    }
+)
+"""Of a batch that a backend asks for; what its documents are refused for is read of it
+later."""
 ORDERED: Final = frozenset(
     {
         E.DOCUMENT_NOT_FOUND,

@@ -10,6 +10,7 @@ from appliance.api.wire.answers import (
     Count,
     Cuil,
     DocumentFacts,
+    Fault,
     Id,
     Instant,
     Language,
@@ -25,7 +26,12 @@ from appliance.api.wire.answers import (
 from appliance.domain.errors import ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.requests.told_names import CHANGED_NAMES, EVENT_NAMES
-from appliance.domain.vocab import Environment, RequestState, WebhookEvent
+from appliance.domain.vocab import (
+    BatchState,
+    Environment,
+    RequestState,
+    WebhookEvent,
+)
 from appliance.integration.diagnosis import Amiss
 
 Texts: TypeAlias = Annotated[
@@ -148,6 +154,13 @@ class BatchSigner(TypedDict):
     nombre: str | None
 
 
+class BatchProgress(TypedDict):
+    """How far a batch is prepared."""
+
+    documentos: Count
+    examinados: Count
+
+
 class BatchListed(TypedDict):
     """A batch, as the list has it."""
 
@@ -159,6 +172,8 @@ class BatchListed(TypedDict):
     mensaje: str | None
     creado: Instant
     firmante: BatchSigner
+    estado: Annotated[str, one_of(BatchState)]
+    progreso: BatchProgress
     total: Count
     estados: StateCounts
 
@@ -185,6 +200,7 @@ class BatchDetailed(BatchListed):
     """A batch, with its requests or a page of them."""
 
     solicitudes: list[BatchRequest]
+    errors: NotRequired[list[Fault]]
 
 
 class SessionOpened(TypedDict):
@@ -411,6 +427,10 @@ class MessageData(TypedDict):
     sha256Original: NotRequired[Sha256]
     anterior: NotRequired[RequestNumber]
     loteId: NotRequired[Id]
+    total: NotRequired[Count]
+    estados: NotRequired[StateCounts]
+    errores: NotRequired[Count]
+    codigo: NotRequired[Annotated[str, one_of(ErrorCode)]]
     campos: NotRequired[list[Annotated[str, one_of(CHANGED_NAMES.values())]]]
     motivo: NotRequired[str]
     nivel: NotRequired[Level]

@@ -6,12 +6,17 @@ Source: docs/integration.md "Ask for many at once".
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, cast
 
 from pydantic import Field
 from quart import request
 
-from appliance.api.wire import backend_answers, presets, query, representations
+from appliance.api.wire import (
+    backend_answers,
+    presets,
+    query,
+    representations,
+)
 from appliance.api.wire.fields import an_object, objects, text, word
 from appliance.api.wire.orders import (
     REFERENCE_LENGTH,
@@ -41,8 +46,9 @@ from appliance.domain.requests.request_batch import (
     BatchDetails,
     BatchMember,
 )
-from appliance.domain.vocab import SignatureLevel
+from appliance.domain.vocab import BatchState, SignatureLevel
 from appliance.integration.orders import BatchDocument, BatchOrder
+from appliance.web import problems
 from appliance.web.body import PART_LENGTH, SentFile
 
 _OTHERWISE: Final = frozenset({"documentoId", "contenido"})
@@ -300,6 +306,8 @@ def element(details: BatchDetails) -> backend_answers.BatchListed:
         details: of the batch.
     """
     batch, signer = details.batch, details.signer
+    # It may have become ready between two statements that read it.
+    states = details.states if batch.state is BatchState.READY else {}
     return {
         "loteId": batch.id,
         "referencia": batch.note.reference,
@@ -313,21 +321,29 @@ def element(details: BatchDetails) -> backend_answers.BatchListed:
             "cuil": format_cuil(signer.cuil) if signer.cuil else None,
             "nombre": signer.name,
         },
-        "total": sum(details.states.values()),
-        "estados": {state.value: many for state, many in details.states.items()},
+        "estado": batch.state.value,
+        "progreso": {"documentos": details.total, "examinados": details.examined},
+        "total": details.total,
+        "estados": {state.value: many for state, many in states.items()},
     }
 
 
 def detail(
-    details: BatchDetails, members: Sequence[BatchMember]
+    details: BatchDetails, members: Sequence[BatchMember], lang: str
 ) -> backend_answers.BatchDetailed:
-    """One batch, with its documents or a page of them.
+    """One batch, with its documents or a page of them; why, where it was refused.
 
     Args:
         details: of the batch.
         members: in order.
+        lang: `es` or `en`, of what is wrong.
     """
-    return {**element(details), "solicitudes": [_member(each) for each in members]}
+    is_ready = details.batch.state is BatchState.READY
+    requests = [_member(each) for each in members if is_ready]
+    told: dict[str, Any] = {**element(details), "solicitudes": requests}
+    if details.batch.state is BatchState.REFUSED:
+        told["errors"] = [problems.members(each, lang) for each in details.batch.faults]
+    return cast("backend_answers.BatchDetailed", told)
 
 
 def _member(each: BatchMember) -> backend_answers.BatchRequest:

@@ -99,7 +99,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _API: "SELECT, INSERT, UPDATE (removed)",
         _EMBED: "SELECT (person, integrator, removed)",
         _ADMIN: "SELECT (person, integrator, removed)",
-        _CHORES: "SELECT (person)",
+        _CHORES: "SELECT (person, integrator, removed)",
     },
     "login_secret": {
         _API: "SELECT, INSERT, UPDATE (last_step)",
@@ -242,6 +242,8 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         "language, message)",
         _EMBED: "SELECT, INSERT",
         _ADMIN: "SELECT, INSERT",
+        # Of batches, once their documents are examined.
+        _CHORES: "SELECT, INSERT",
     },
     "signature_request": {
         _API: "SELECT, INSERT, "
@@ -250,9 +252,26 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         "UPDATE (state, reason, level, activation, params_sha256, expires, seen)",
         _ADMIN: "SELECT, INSERT, UPDATE (state, reason, level, expires)",
         _SIGNING: "SELECT, UPDATE (state, reason, level, document)",
-        _CHORES: "SELECT, UPDATE (state, reason, level, document)",
+        _CHORES: "SELECT, INSERT, UPDATE (state, reason, level, document)",
     },
-    "request_batch": {_API: "SELECT, INSERT", _ADMIN: "SELECT", _CHORES: "SELECT"},
+    "request_batch": {
+        # Taken back before it is ready.
+        _API: "SELECT, INSERT, UPDATE (state, unique_reference, reason, ended)",
+        _ADMIN: "SELECT",
+        _CHORES: "SELECT, UPDATE (state, unique_reference, examined, faults, ended), "
+        "DELETE",
+    },
+    "batch_preparation": {
+        _API: "SELECT, INSERT, DELETE",
+        _ADMIN: "SELECT",
+        _CHORES: f"SELECT, UPDATE (tries, {_LEASE}), DELETE",
+    },
+    "batch_document": {
+        _API: "SELECT, INSERT, DELETE",
+        # Who removes a file asks first whether a batch needs it.
+        _ADMIN: "SELECT (integrator, sha256, document)",
+        _CHORES: "SELECT, UPDATE (document, preset, settled, fault), DELETE",
+    },
     # Each role writes what it does; nobody changes it but to say that it was sent.
     "integrator_event": dict.fromkeys(Role, "INSERT")
     | {
@@ -289,7 +308,8 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _CHORES: "SELECT, DELETE",
     },
     "idempotency": {
-        _API: "SELECT, INSERT",
+        # The key of a batch that was taken back before it was ready is free again.
+        _API: "SELECT, INSERT, DELETE",
         _EMBED: "SELECT, INSERT, UPDATE (fingerprint, created)",
         _CHORES: "SELECT, DELETE",
     },
@@ -380,7 +400,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
 """By table: what each role may; a role that is not named there may nothing."""
 
 SEQUENCES: Final[Mapping[str, frozenset[Role]]] = {
-    "signature_request_id_seq": frozenset({_API, _EMBED, _ADMIN}),
+    "signature_request_id_seq": frozenset({_API, _EMBED, _ADMIN, _CHORES}),
     "integrator_event_id_seq": frozenset(Role),
     "webhook_attempt_id_seq": frozenset({_CHORES}),
 }

@@ -39,7 +39,17 @@ public final class Batch {
                 .header("Idempotency-Key", "lote-" + HexFormat.of().formatHex(sha256))
                 .POST(BodyPublishers.ofByteArray(body.toByteArray()))), "loteId");
 
-        // 2. Open a session for it, whose token your page gets.
+        // 2. Wait until its documents are examined. A webhook tells it too: lote.listo.
+        String told = send(to("/batches/" + batch, "application/json").GET());
+        while (field(told, "estado").equals("en_preparacion")) {
+            Thread.sleep(1000);
+            told = send(to("/batches/" + batch, "application/json").GET());
+        }
+        if (!field(told, "estado").equals("listo")) {
+            throw new IOException(told);
+        }
+
+        // 3. Open a session for it, whose token your page gets.
         String session = send(to("/sessions", "application/json")
                 .POST(BodyPublishers.ofString("{\"loteId\": \"%s\"}".formatted(batch))));
         System.out.println(batch + " " + field(session, "tokenSession"));

@@ -10,7 +10,7 @@ const sha256 = createHash("sha256").update(Buffer.concat(pdfs)).digest("hex");
 
 async function call(path, headers, body) {
   const answer = await fetch(`${WEB_URL}/api/integration${path}`, {
-    method: "POST",
+    method: body ? "POST" : "GET",
     headers: { "X-Api-Key": API_KEY, ...headers },
     body,
   });
@@ -28,9 +28,17 @@ for (const [number, pdf] of pdfs.entries()) {
   form.append(`pdf${number}`, part, basename(paths[number]));
 }
 const key = { "Idempotency-Key": `lote-${sha256}-${CUIL}` };
-const { loteId } = await call("/batches", key, form);
+let batch = await call("/batches", key, form);
 
-// 2. Open a session for it, whose token your page gets.
+// 2. Wait until its documents are examined. A webhook tells it too: lote.listo.
+while (batch.estado === "en_preparacion") {
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  batch = await call(`/batches/${batch.loteId}`);
+}
+if (batch.estado !== "listo") throw new Error(JSON.stringify(batch.errors, null, 2));
+
+// 3. Open a session for it, whose token your page gets.
 const json = { "Content-Type": "application/json" };
+const { loteId } = batch;
 const { tokenSession } = await call("/sessions", json, JSON.stringify({ loteId }));
 console.log(loteId, tokenSession);

@@ -5,12 +5,14 @@ $cuil = getenv('CUIL');
 $paths = array_slice($argv, 1);
 $sha256 = hash('sha256', implode('', array_map('file_get_contents', $paths)));
 
-function call(string $path, array|string $body, array $headers = []): array
+function call(string $path, array|string|null $body = null, array $headers = []): array
 {
     $curl = curl_init(getenv('WEB_URL') . '/api/integration' . $path);
     curl_setopt($curl, CURLOPT_RETURNTRANSFER, true);
     curl_setopt($curl, CURLOPT_HTTPHEADER, ['X-Api-Key: ' . getenv('API_KEY'), ...$headers]);
-    curl_setopt($curl, CURLOPT_POSTFIELDS, $body);
+    if ($body !== null) {
+        curl_setopt($curl, CURLOPT_POSTFIELDS, $body);
+    }
     $text = curl_exec($curl);
     if ($text === false) {
         throw new RuntimeException(curl_error($curl));
@@ -33,7 +35,16 @@ foreach ($paths as $number => $path) {
 }
 $batch = call('/batches', $parts, ["Idempotency-Key: lote-$sha256-$cuil"]);
 
-// 2. Open a session for it, whose token your page gets.
+// 2. Wait until its documents are examined. A webhook tells it too: lote.listo.
+while ($batch['estado'] === 'en_preparacion') {
+    sleep(1);
+    $batch = call("/batches/$batch[loteId]");
+}
+if ($batch['estado'] !== 'listo') {
+    throw new RuntimeException(json_encode($batch['errors'] ?? [], JSON_THROW_ON_ERROR));
+}
+
+// 3. Open a session for it, whose token your page gets.
 $session = call(
     '/sessions',
     json_encode(['loteId' => $batch['loteId']], JSON_THROW_ON_ERROR),

@@ -3,6 +3,7 @@ import hashlib
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,13 @@ batch = told(
     )
 )
 
-# 2. Open a session for it, whose token your page gets.
+# 2. Wait until its documents are examined. A webhook tells it too: lote.listo.
+while batch["estado"] == "en_preparacion":
+    time.sleep(1)
+    batch = told(api.get(f"/batches/{batch['loteId']}"))
+if batch["estado"] != "listo":
+    sys.exit(json.dumps(batch.get("errors", []), indent=2, ensure_ascii=False))
+
+# 3. Open a session for it, whose token your page gets.
 session = told(api.post("/sessions", json={"loteId": batch["loteId"]}))
 print(session["loteId"], session["tokenSession"])

@@ -15,6 +15,14 @@ options=$(jq -n --arg cuil "$CUIL" --arg count $# \
 batch=$(api "$WEB_URL/api/integration/batches" -H "Idempotency-Key: lote-$sha256-$CUIL" \
   -F "options=$options;type=application/json" "${parts[@]}" | jq -r .loteId)
 
-# 2. Open a session for it, whose token your page gets.
+# 2. Wait until its documents are examined. A webhook tells it too: lote.listo.
+while told=$(api "$WEB_URL/api/integration/batches/$batch"); do
+  state=$(jq -r .estado <<< "$told")
+  [ "$state" = en_preparacion ] || break
+  sleep 1
+done
+[ "$state" = listo ] || { jq .errors <<< "$told" >&2; exit 1; }
+
+# 3. Open a session for it, whose token your page gets.
 api "$WEB_URL/api/integration/sessions" -H 'Content-Type: application/json' \
   -d "{\"loteId\":\"$batch\"}" | jq -r '"\(.loteId) \(.tokenSession)"'

@@ -30,11 +30,12 @@ from appliance.domain.errors.exceptions import (
     SignersInvalidError,
     TsaUnavailableError,
 )
+from appliance.domain.errors.records import error_from_json, error_to_json
 from appliance.domain.errors.sentences import (
     ALL_SIGNING,
     ANCHOR_BEYOND,
     API_KEY_ELSEWHERE,
-    BATCH_TOO_SLOW,
+    BATCH_STATE,
     CHAIN_IN_USE,
     CHECK_DIGIT,
     COMES_WITH,
@@ -78,7 +79,7 @@ __all__ = [
     "ALL_SIGNING",
     "ANCHOR_BEYOND",
     "API_KEY_ELSEWHERE",
-    "BATCH_TOO_SLOW",
+    "BATCH_STATE",
     "CHAIN_IN_USE",
     "CHECK_DIGIT",
     "COMES_WITH",
@@ -135,4 +136,6 @@ __all__ = [
     "SeveralFaultsError",
     "SignersInvalidError",
     "TsaUnavailableError",
+    "error_from_json",
+    "error_to_json",
 ]

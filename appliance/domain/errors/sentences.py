@@ -421,11 +421,8 @@ ANCHOR_BEYOND: Final = (
     "below is not in the part that was: {text}. Say which page it is on."
 )
 """Of `STAMP_ANCHOR_NOT_FOUND`, where some of the document was not searched."""
-BATCH_TOO_SLOW: Final = (
-    "These documents did not fit in the time of one call. What was examined of them is "
-    "not examined again for a while: repeat the call, or upload the documents first."
-)
-"""Of `OVERLOADED`, where one call brings more documents than it has time for."""
+BATCH_STATE: Final = "The batch's state ({estado}) does not allow that."
+"""Of `STATE`, where a batch is not ready."""
 SIGNER_REPEATED: Final = "{cuil} is there more than once: each person signs once."
 SIGNERS_TOO_MANY: Final = "There are {count} signers; at most {most} can sign in turn."
 """Of `FIELD_INVALID`, where each of the signers is well written."""

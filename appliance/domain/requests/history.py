@@ -31,6 +31,8 @@ TOLD: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.REQUEST_FAILED: ("reason",),
     EventKind.REQUEST_SIGNED: ("sha256", "level"),
     EventKind.REQUEST_COMPLETED: ("sha256", "level"),
+    EventKind.BATCH_READY: ("batch", "reference", "total"),
+    EventKind.BATCH_REFUSED: ("batch", "reference", "total", "faults", "code"),
     EventKind.BATCH_ENDED: ("batch", "reference", "total", "states"),
     EventKind.DOCUMENT_RAISED: ("version", "sha256", "level"),
     EventKind.SESSION_OPENED: ("session", "batch"),

@@ -6,7 +6,7 @@ Source: docs/api.md, "The look and place of a signature".
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
 from appliance.domain.errors import PresetFixedError
@@ -102,3 +102,25 @@ class WishedPreset:
     last_page: bool = False
     """The page is the last one, whichever that is."""
     anchor: Anchor | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """For the record: what was set, under the names of the spec, and ours."""
+        told: dict[str, object] = {"given": self.given.to_wire()}
+        if self.fixed:
+            told["fixed"] = True
+        if self.last_page:
+            told["last_page"] = True
+        if self.anchor is not None:
+            told["anchor"] = asdict(self.anchor)
+        return told
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        """Read back what `to_json` wrote; for the record, not for input."""
+        anchor = fields.get("anchor")
+        return cls(
+            GivenParameters.from_wire(fields["given"]),
+            fields.get("fixed", False),
+            fields.get("last_page", False),
+            None if anchor is None else Anchor(**anchor),
+        )

@@ -1,7 +1,7 @@
 """What an integrator's backend asked one person to sign at once: many documents.
 
 Each document is a process with one request of its own; the batch is what they have in
-common.
+common. The requests exist once every document was examined: until then it is prepared.
 
 Source: docs/integration.md "Ask for many at once".
 """
@@ -11,15 +11,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import (
+    DocumentId,
     IntegratorId,
+    PersonId,
     ProcessId,
     RequestBatchId,
     RequestId,
     new_id,
 )
-from appliance.domain.requests.process import ProcessNote, SignerShown
-from appliance.domain.vocab import RequestState
+from appliance.domain.requests.preset import SignaturePreset, WishedPreset
+from appliance.domain.requests.process import NamedBy, ProcessNote, SignerShown
+from appliance.domain.vocab import BatchState, RequestState, SignatureLevel
 
 MOST_OF_BATCH: Final = 1_000
 """Documents of one batch (decisions "several at once")."""
@@ -34,6 +38,74 @@ class RequestBatch:
     created: datetime
     note: ProcessNote
     """Reference and metadata are the batch's own: its documents have theirs."""
+    state: BatchState = BatchState.READY
+    person: PersonId | None = None
+    """The signer; None for batches of before version 0005 of the tables."""
+    named_by: NamedBy | None = None
+    total: int = 0
+    """Documents that it was asked for with; 0 for batches of before version 0005."""
+    examined: int = 0
+    """Documents that were examined."""
+    faults: tuple[ApplianceError, ...] = ()
+    """Of a refused batch: its faults in the order of its documents."""
+    reason: str = ""
+    """Why its integrator took it back before it was ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchToPrepare:
+    """What is asked for with a batch, besides the batch and its documents."""
+
+    actor: str
+    """Who asked for it, as the audit names them."""
+    expires: datetime | None
+    level: SignatureLevel | None
+    idempotency_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentToPrepare:
+    """One document of a batch whose requests do not exist yet."""
+
+    place: int
+    """From 0, in the order in which they are signed."""
+    name: str
+    """File name, checked."""
+    field: str
+    """Name of the field that brought it: faults name it."""
+    part: str | None
+    """Part of a multipart body that it came in."""
+    sha256: str | None
+    """Of the file that came with the batch, hex; None for an upload."""
+    size_bytes: int
+    """Of that file; 0 for an upload."""
+    document: DocumentId | None
+    """What is to be signed; None until it is examined."""
+    reference: str | None
+    is_unique: bool
+    metadata: Mapping[str, str]
+    wished: WishedPreset | None
+    """Look and place of its signature, as they were asked for."""
+    preset: SignaturePreset | None = None
+    """Look and place of its signature, once it is settled."""
+    is_settled: bool = False
+    fault: ApplianceError | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """True until the document is either settled or at fault."""
+        return not self.is_settled and self.fault is None
+
+
+@dataclass(frozen=True, slots=True)
+class SettledDocument:
+    """Outcome of the examination of one document of a batch."""
+
+    place: int
+    document: DocumentId | None = None
+    """What is to be signed: the file, or its repaired copy."""
+    preset: SignaturePreset | None = None
+    fault: ApplianceError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +203,13 @@ class BatchDetails:
     signer: SignerShown
     states: Mapping[RequestState, int]
     """How many of its requests are in each state that there is one in."""
+
+    @property
+    def total(self) -> int:
+        """How many documents it has."""
+        return self.batch.total or sum(self.states.values())
+
+    @property
+    def examined(self) -> int:
+        """How many of its documents were examined."""
+        return self.total if self.batch.total == 0 else self.batch.examined

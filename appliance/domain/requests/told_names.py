@@ -42,6 +42,8 @@ _MEMBERS: Final = {
     "reference": "referencia",
     "total": "total",
     "states": "estados",
+    "faults": "errores",
+    "code": "codigo",
     "session": "sesionId",
     "origin": "origen",
     "key": "claveId",

@@ -15,6 +15,7 @@ from appliance.domain.vocab.events import EventKind
 from appliance.domain.vocab.installation import Environment, SecretName
 from appliance.domain.vocab.people import PersonState, SlotOutcome, VouchedBy
 from appliance.domain.vocab.requests import (
+    BatchState,
     RequestState,
     Restriction,
     SignatureLevel,
@@ -31,6 +32,7 @@ from appliance.domain.vocab.webhooks import (
 
 __all__ = [
     "ActivationState",
+    "BatchState",
     "CertificateKind",
     "CertificateState",
     "CredentialState",

@@ -22,6 +22,19 @@ class RequestState(StrEnum):
     FAILED = "fallida"
 
 
+class BatchState(StrEnum):
+    """`estado` of a batch that an integrator's backend asked for."""
+
+    PREPARING = "en_preparacion"
+    """Its documents are being examined; it has no requests yet."""
+    READY = "listo"
+    """Its requests exist; from here on their own states say how it stands."""
+    REFUSED = "rechazado"
+    """Something is wrong with a document: nobody was asked to sign anything."""
+    CANCELLED = "cancelado"
+    """Its integrator took it back before it was ready."""
+
+
 class Restriction(StrEnum):
     """`restriccion` of the signing command (decisions "restriccion")."""
 

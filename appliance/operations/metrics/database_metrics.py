@@ -27,6 +27,7 @@ from appliance.domain.mail.mails import MailState
 from appliance.keys.signing_hosts import ALIVE
 from appliance.keys.worker_store import WorkerStore
 from appliance.mail.mail_store import MailStore
+from appliance.requests.batch_queue import BatchQueue
 from appliance.settings import Settings
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from appliance.webhooks.message_queue import MessageQueue
@@ -36,6 +37,7 @@ EVERY_S: Final = 10.0
 _LONGEST_S: Final = 5.0
 _HSM_STATES: Final = ("ready", "unavailable", "left", "pin")
 _MAIL: Final = "mail"
+_BATCHES: Final = "batches"
 _OF_THE_RECORD: Final = (
     metrics.OCSP_THIS_UPDATE,
     metrics.OCSP_NEXT_UPDATE,
@@ -110,6 +112,7 @@ class RecordMetrics:
             await _levels(transaction, now)
             await _webhooks(transaction, now)
             await _mails(transaction, now)
+            await _batches(transaction, now)
             made = await InstallationStore(transaction).last_backup()
         metrics.BACKUP_MADE.set(made.timestamp() if made else math.nan)
         state = await look(self._store, self._clock, self._settings)
@@ -150,6 +153,13 @@ async def _workers(transaction: Transaction, now: datetime) -> None:
     states = [one.hsm for one in alive if one.slot.startswith("signing/")]
     for state in _HSM_STATES:
         metrics.SIGNING_WORKERS.labels(state).set(states.count(state))
+
+
+async def _batches(transaction: Transaction, now: datetime) -> None:
+    waiting = await BatchQueue(transaction).waiting()
+    age_s = (now - waiting.oldest).total_seconds() if waiting.oldest else 0.0
+    metrics.QUEUE_LENGTH.labels(_BATCHES).set(waiting.length)
+    metrics.QUEUE_OLDEST.labels(_BATCHES).set(max(0.0, age_s))
 
 
 async def _mails(transaction: Transaction, now: datetime) -> None:

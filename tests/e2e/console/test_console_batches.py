@@ -8,9 +8,16 @@ from playwright.async_api import Page, expect
 
 from tests.support.appliance.administrators import new_administrator
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.backends import TestBackend, backend_of
+from tests.support.appliance.backends import (
+    BATCHES,
+    TestBackend,
+    backend_of,
+    prepared,
+    ready_batch,
+)
 from tests.support.browsers.browsers import Opener, axe, press_on
 from tests.support.documents import pdfs
+from tests.support.faults.fault_injection import held
 
 _CUT_OFF: Final = """() => [...document.querySelectorAll("main *")]
   .filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth)
@@ -31,9 +38,7 @@ def _asked(backend: TestBackend, person: TestPerson, reference: str) -> dict[str
             "referencia": reference,
         },
     )
-    assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()
-    return made
+    return ready_batch(backend.client, answer)
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -82,3 +87,73 @@ async def test_batch_is_found_and_left_by_keyboard(
         )
         await press_on(page, chip)
         await expect(page).to_have_url(administrator.url("/admin/requests"))
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_batch_is_followed_until_it_is_ready(
+    page: Page, appliance: Appliance, open_page: Opener, width: int
+) -> None:
+    """Its progress stands above the list, and its requests come by themselves."""
+    administrator = new_administrator(appliance)
+    person = appliance.new_person("Ana María Núñez")
+    pdf = base64.b64encode(pdfs.one_page(f"Recibo {width}")).decode()
+    document = {"contenido": pdf, "nombre": "recibo de sueldo.pdf"}
+    reference = f"en-camino-{width}"
+    with backend_of(appliance) as backend:
+        await page.set_viewport_size({"width": width, "height": 900})
+        with held(appliance, "chores"):
+            asked = backend.client.post(
+                BATCHES,
+                json={
+                    "firmante": {"cuil": person.cuil},
+                    "documentos": [document],
+                    "referencia": reference,
+                },
+            )
+            assert asked.status_code == 202, asked.text
+            await administrator.sign_in(page, "/admin/requests")
+            lote = page.get_by_role("link", name=reference, exact=True)
+            await press_on(page, lote)
+            progress = page.get_by_text("0 de 1 documentos revisados")
+            await expect(progress).to_be_visible()
+            await expect(page.get_by_text("En preparación")).to_be_visible()
+            await open_page.picture(page, f"batch-prepared-{width}", full=True)
+            assert await page.evaluate(_CUT_OFF) == []
+            assert await axe(page) == []
+        document_link = page.get_by_role("link", name="recibo de sueldo")
+        await expect(document_link).to_have_count(1)
+        await expect(progress).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_refused_batch_shows_its_errors(
+    page: Page, appliance: Appliance, open_page: Opener, width: int
+) -> None:
+    """The first ten, and the others once they are asked for."""
+    administrator = new_administrator(appliance)
+    person = appliance.new_person("Ana María Núñez")
+    broken = {"contenido": base64.b64encode(b"Hola").decode()}
+    reference = f"con-errores-{width}"
+    with backend_of(appliance) as backend:
+        asked = backend.client.post(
+            BATCHES,
+            json={
+                "firmante": {"cuil": person.cuil},
+                "documentos": [broken] * 12,
+                "referencia": reference,
+            },
+        )
+        prepared(backend.client, asked)
+        await page.set_viewport_size({"width": width, "height": 900})
+        await administrator.sign_in(page, f"/admin/requests?q={reference}")
+        field = page.get_by_text("documentos[0].contenido")
+        await expect(field).to_be_visible()
+        last = page.get_by_text("documentos[11].contenido")
+        await expect(last).to_be_hidden()
+        more = page.get_by_text("2 errores más")
+        await more.focus()
+        await page.keyboard.press("Enter")
+        await expect(last).to_be_visible()
+        await open_page.picture(page, f"batch-refused-{width}", full=True)
+        assert await page.evaluate(_CUT_OFF) == []
+        assert await axe(page) == []

@@ -5,10 +5,11 @@ at the end. And whatever it does it has loaded as it began: the files that the r
 were started from are taken away before the first of them is asked anything.
 """
 
+import base64
 import hashlib
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Final
@@ -33,7 +34,12 @@ from tests.support.appliance.administrators import (
     new_administrator,
 )
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.backends import backend_of
+from tests.support.appliance.backends import (
+    BATCHES,
+    backend_of,
+    prepared,
+    ready_batch,
+)
 from tests.support.appliance.http_calls import (
     code_of,
     log_in,
@@ -47,6 +53,7 @@ from tests.support.browsers.browsers import Opener
 from tests.support.browsers.frame_host import FrameSite, file_of
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pyhanko_valid
+from tests.support.faults.fault_injection import held
 from tests.support.pki.outside_ca import bundle
 from tests.support.pki.timestamps import openssl
 from tests.support.processes.installed_copy import Installed
@@ -214,6 +221,34 @@ def test_backend_uploads_documents(appliance: AppliancePerUser) -> None:
     assert {each["documentoId"] for each in listed} == {*made}
     assert content == pdfs.one_page()
     assert {each.status_code for each in gone} == {204}
+
+
+def test_backend_asks_for_batches(
+    appliance: AppliancePerUser, signer: TestPerson
+) -> None:
+    """One that is ready, with a repaired copy, one refused, and one taken back."""
+    good, damaged, broken = (
+        {"contenido": base64.b64encode(pdf).decode(), "sello": {"page": 1}}
+        for pdf in (pdfs.one_page("Lote"), pdfs.wrong_startxref(), b"Hola")
+    )
+    with backend_of(appliance) as backend:
+
+        def ask(key: str, *documents: Mapping[str, object]) -> httpx.Response:
+            return backend.client.post(
+                BATCHES,
+                json={"firmante": {"cuil": signer.cuil}, "documentos": documents},
+                headers={"Idempotency-Key": key},
+            )
+
+        made = ready_batch(backend.client, ask("a", good, damaged))
+        refused = prepared(backend.client, ask("b", good, broken))
+        with held(appliance, "chores"):
+            lote = ask("c", good).json()["loteId"]
+            ended = backend.client.post(f"{BATCHES}/{lote}/cancel")
+
+    assert made["estados"] == {"pendiente": 2}
+    assert [each["code"] for each in refused["errors"]] == ["PDF_MALFORMED"]
+    assert ended.json()["estado"] == "cancelado"
 
 
 def test_no_address_fails(appliance: AppliancePerUser, signer: TestPerson) -> None:

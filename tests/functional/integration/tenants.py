@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.backends import TestBackend
+from tests.support.appliance.backends import TestBackend, prepared_batch
 from tests.support.documents import pdfs
 
 ABSENT: Final = {
@@ -284,6 +284,7 @@ class Tenant:
                 "documentos": [{"documentoId": document}],
             },
         )
+        prepared_batch(self.backend.client, batch["loteId"])
         return {"documento": document, "lote": batch["loteId"]}
 
     def _webhook(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.appliance.appliance import TestPerson
-from tests.support.appliance.backends import TestBackend
+from tests.support.appliance.backends import TestBackend, prepared, ready_batch
 from tests.support.documents import pdfs
 
 PATH = "/api/integration/batches"
@@ -52,8 +52,7 @@ def test_each_document_names_its_part(
         PATH, files=[*told, *part("dos", ONE), *part("uno", TWO)], headers=key
     )
 
-    assert answer.status_code == 201, answer.text
-    members = answer.json()["solicitudes"]
+    members = ready_batch(backend.client, answer)["solicitudes"]
     assert [each["documento"] for each in members] == [
         {"nombre": "dos.pdf", "sha256": hashlib.sha256(TWO).hexdigest()},
         {"nombre": "otro.pdf", "sha256": hashlib.sha256(ONE).hexdigest()},
@@ -84,8 +83,7 @@ def test_parts_are_taken_in_order_where_none_is_named(
         PATH, files=[*part("b", TWO), *options(people[0], documents), *part("a", ONE)]
     )
 
-    assert answer.status_code == 201, answer.text
-    members = answer.json()["solicitudes"]
+    members = ready_batch(backend.client, answer)["solicitudes"]
     found = [each["documento"]["sha256"] for each in members]
     assert found == [hashlib.sha256(pdf).hexdigest() for pdf in (TWO, THREE, ONE)]
     assert [each["documento"]["nombre"] for each in members] == [
@@ -123,13 +121,6 @@ WRONG: list[tuple[list[dict[str, Any]], Parts, str, dict[str, Any]]] = [
         "FIELD_INVALID",
         {"field": "uno"},
     ),
-    (
-        NAMED,
-        [*part("uno", ONE), *part("dos", b"Hola")],
-        "PDF_MALFORMED",
-        {"field": "documentos[1].archivo", "part": "dos"},
-    ),
-    ([{}], part("uno", b"Hola"), "PDF_MALFORMED", {"part": "uno"}),
     (
         NAMED,
         [*part("uno", ONE), *part("dos", b"")],
@@ -193,3 +184,37 @@ def test_documents_need_their_description(backend: TestBackend) -> None:
     assert (bare.json()["code"], bare.json()["field"]) == ("FIELD_MISSING", "options")
     assert plain.json()["allowed"] == ["multipart/form-data", "application/json"]
     assert (in_json.json()["code"], in_json.json()["part"]) == ("FIELD_MISSING", "a")
+
+
+@pytest.mark.parametrize(
+    ("documents", "files", "field", "name"),
+    [
+        (
+            NAMED,
+            [*part("uno", ONE), *part("dos", b"Hola")],
+            "documentos[1].archivo",
+            "dos",
+        ),
+        ([{}], part("uno", b"Hola"), "documentos[0].archivo", "uno"),
+    ],
+)
+def test_document_that_is_at_fault_names_its_part(
+    backend: TestBackend,
+    people: list[TestPerson],
+    documents: list[dict[str, Any]],
+    files: Parts,
+    field: str,
+    name: str,
+) -> None:
+    """In the batch that is refused for it."""
+    answer = backend.client.post(PATH, files=[*options(people[0], documents), *files])
+
+    told = prepared(backend.client, answer)
+
+    assert told["estado"] == "rechazado"
+    (fault,) = told["errors"]
+    assert (fault["code"], fault["field"], fault["part"]) == (
+        "PDF_MALFORMED",
+        field,
+        name,
+    )

@@ -8,7 +8,12 @@ from typing import Any
 import httpx
 
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.backends import TestBackend, assert_valid, backend_of
+from tests.support.appliance.backends import (
+    TestBackend,
+    assert_valid,
+    backend_of,
+    ready_batch,
+)
 from tests.support.documents import pdfs
 
 SESSIONS = "/api/integration/sessions"
@@ -27,9 +32,7 @@ def asked(backend: TestBackend, person: TestPerson, count: int = 2) -> dict[str,
         "/api/integration/batches",
         json={"firmante": {"cuil": person.cuil}, "documentos": documents},
     )
-    assert answer.status_code == 201, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    return ready_batch(backend.client, answer)
 
 
 def opened(backend: TestBackend, **wanted: Any) -> httpx.Response:

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from tests.support.appliance.appliance import Appliance
-from tests.support.appliance.backends import backend_of, let_vouch
+from tests.support.appliance.backends import (
+    BATCHES,
+    backend_of,
+    let_vouch,
+    prepared_batch,
+    ready_batch,
+)
 from tests.support.appliance.manual import run_block
 from tests.support.documents import pdfs
 from tests.support.processes.operator_shell import OperatorShell
@@ -100,6 +106,7 @@ def test_a_batch_from_asking_to_cancelling(
             run_block("integration.md", "Ask for many at once", 0, shell.run)
         )
         shell.run(f"LOTE={made['loteId']}")
+        made = prepared_batch(backend.client, made["loteId"])
         run_block("integration.md", "Ask for many at once", 1, shell.run)
         opened = json.loads(
             run_block("integration.md", "A session for a batch", 0, shell.run)
@@ -108,10 +115,13 @@ def test_a_batch_from_asking_to_cancelling(
             run_block("integration.md", "Ask for many at once", 2, shell.run)
         )
         document = {"documentoId": kept["documentoId"]}
-        again = backend.client.post(
-            "/api/integration/batches",
-            json={"firmante": {"cuil": person.cuil}, "documentos": [document]},
-        ).json()
+        again = ready_batch(
+            backend.client,
+            backend.client.post(
+                BATCHES,
+                json={"firmante": {"cuil": person.cuil}, "documentos": [document]},
+            ),
+        )
         shell.run(f"LOTE={again['loteId']}")
         ended = json.loads(
             run_block("integration.md", "Ask for many at once", 3, shell.run)

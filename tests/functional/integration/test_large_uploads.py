@@ -16,14 +16,18 @@ import psutil
 import pytest
 
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.backends import TestBackend, backend_of
+from tests.support.appliance.backends import (
+    BATCHES,
+    TestBackend,
+    backend_of,
+    ready_batch,
+)
 from tests.support.documents import pdfs
 from tests.support.faults.fault_injection import until
 from tests.support.processes.scratch import short_folder
 
 MB: Final = 1_000_000
 PATH: Final = "/api/integration/documents"
-BATCHES: Final = "/api/integration/batches"
 ROLES: Final = ("api", "embed", "admin", "signing", "chores", "metrics")
 """Those that stay; a job of the sandbox is a process of its own, and ends."""
 
@@ -162,13 +166,14 @@ def memory_files(process: psutil.Process) -> list[str]:
 def test_no_role_grows_by_the_documents_of_a_batch(backend: TestBackend) -> None:
     """A hundred megabytes in four parts of one call: each by less than 20 MB."""
     person = backend.appliance.new_person()
-    assert sent_together(backend, person, [pdfs.one_page("a")]).status_code == 201
+    first = sent_together(backend, person, [pdfs.one_page("a")])
+    ready_batch(backend.client, first)
     documents = [pdfs.heavy(10 + n, 25 * MB) for n in range(4)]
     with Watch(backend.appliance) as watch:
         answer = sent_together(backend, person, documents)
+        made = ready_batch(backend.client, answer)
 
-    assert answer.status_code == 201, answer.text
-    told = [each["documento"]["sha256"] for each in answer.json()["solicitudes"]]
+    told = [each["documento"]["sha256"] for each in made["solicitudes"]]
     assert told == [hashlib.sha256(pdf).hexdigest() for pdf in documents]
     grown = watch.grown()
     assert {name: size for name, size in grown.items() if size >= 20 * MB} == {}

@@ -14,10 +14,12 @@ from appliance.domain.vocab import EventKind
 from appliance.integration.signers_for_tests import MARK
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.backends import (
+    BATCHES,
     REQUESTS,
     TestBackend,
     assert_valid,
     backend_of,
+    ready_batch,
     sign,
 )
 from tests.support.documents import pdfs
@@ -201,8 +203,8 @@ def test_batch_is_signed_by_one_call(
         content=pdfs.one_page(),
         headers={"Content-Type": "application/pdf"},
     ).json()
-    batch = backend.client.post(
-        "/api/integration/batches",
+    asked = backend.client.post(
+        BATCHES,
         json={
             # Nothing of it is shown.
             "firmante": {
@@ -211,7 +213,8 @@ def test_batch_is_signed_by_one_call(
             },
             "documentos": [{"documentoId": document["documentoId"]}] * 3,
         },
-    ).json()
+    )
+    batch = ready_batch(backend.client, asked)
 
     answer = act(backend, signer, "sign", loteId=batch["loteId"])
 

@@ -159,6 +159,9 @@ async def test_documents_that_come_with_a_batch(client: Any, tmp_path: Path) -> 
     )
 
     fits(made, models.Batch)
+    assert made["estado"] == "en_preparacion"
+    made = await do(client.batches.wait(made["loteId"]))
+    assert fits(made, models.Batch)["estado"] == "listo"
     names = [each["documento"]["nombre"] for each in made["solicitudes"]]
     assert names == ["documento.pdf", "año.pdf"]
 
@@ -171,6 +174,7 @@ async def test_a_batch_and_its_pages(client: Any) -> None:
     many = [{"documentoId": document, "referencia": str(n)} for n in range(201)]
 
     made = await do(client.batches.create({"cuil": signer["cuil"]}, many))
+    made = await do(client.batches.wait(made["loteId"]))
     members = await do(client.batches.members(made["loteId"]))
 
     fits(made, models.Batch)

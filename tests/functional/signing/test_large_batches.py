@@ -19,16 +19,17 @@ from appliance.people.person_store import PersonStore
 from appliance.requests.intake import stored_as
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.backends import (
+    BATCHES,
     REQUESTS,
     TestBackend,
     assert_valid,
     backend_of,
+    ready_batch,
     sign_batch,
     upload,
 )
 from tests.support.documents import pdfs
 
-BATCHES = "/api/integration/batches"
 UPLOADED = 100
 """Documents that come over HTTP, of a thousand."""
 
@@ -98,8 +99,7 @@ def test_many_are_asked_for_and_signed_at_once(
         }
         key = {"Idempotency-Key": "recibos-2026-11"}
         answer = backend.client.post(BATCHES, json=body, headers=key)
-        assert answer.status_code == 201, answer.text
-        made = answer.json()
+        made = ready_batch(backend.client, answer)
 
         told = sign_batch(appliance, person, made["loteId"])
         again = backend.client.post(BATCHES, json=body, headers=key)

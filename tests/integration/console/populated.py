@@ -6,13 +6,20 @@ path = f"/admin/people/{populated.values['person_id'][0]}"
 
 from dataclasses import dataclass, replace
 
+from appliance.core.unit_of_work import Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.documents import Damage, Repair
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestBatchId, RequestId, new_id
 from appliance.domain.requests.process import ProcessNote
 from appliance.domain.requests.request import Signer
-from appliance.domain.requests.request_batch import RequestBatch
-from appliance.domain.vocab import RequestState
+from appliance.domain.requests.request_batch import (
+    BatchToPrepare,
+    DocumentToPrepare,
+    RequestBatch,
+)
+from appliance.domain.vocab import BatchState, RequestState
+from appliance.requests.batch_queue import BatchQueue
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.claims import Publication
@@ -107,6 +114,7 @@ async def _requests(
     async with record.store.write() as transaction:
         made = RequestBatch(batch, acme, record.now, note)
         await RequestBatchStore(transaction).add(made)
+        await _unready(transaction, made, ana)
         await RequestStore(transaction).move(
             rejected, RequestState.PENDING, RequestState.REJECTED, "No es mío."
         )
@@ -123,6 +131,56 @@ async def _requests(
         raised = replace(view, level="B-T", version=2)
         await DocumentStore(transaction).sealed(signed, raised, record.now)
     return [pending, grouped, first, rejected, signed]
+
+
+async def _unready(
+    transaction: Transaction, made: RequestBatch, signer: PersonId
+) -> None:
+    """Batches that are prepared, refused and taken back, with one reference."""
+    batches = RequestBatchStore(transaction)
+    for state in (BatchState.PREPARING, BatchState.REFUSED, BatchState.CANCELLED):
+        new = replace(
+            made,
+            id=RequestBatchId(new_id()),
+            note=replace(made.note, reference="en curso"),
+            state=state,
+            person=signer,
+            total=30,
+            examined=17,
+        )
+        await batches.add(new)
+        if state is BatchState.PREPARING:
+            order = BatchToPrepare("integrator:k", None, None, None)
+            await BatchQueue(transaction).add(
+                new,
+                order,
+                [
+                    DocumentToPrepare(
+                        place=0,
+                        name="a.pdf",
+                        field="contenido",
+                        part=None,
+                        sha256="ab" * 32,
+                        size_bytes=9,
+                        document=None,
+                        reference=None,
+                        is_unique=False,
+                        metadata={},
+                        wished=None,
+                    )
+                ],
+            )
+        elif state is BatchState.REFUSED:
+            faults = [
+                ApplianceError(
+                    ErrorCode.PDF_MALFORMED,
+                    extras={"field": f"documentos[{n}].contenido"},
+                )
+                for n in range(12)
+            ]
+            await batches.refuse(new.id, faults, made.created)
+        else:
+            await batches.take_back(new.id, "Era otra versión.", made.created)
 
 
 def _figures(console: Console) -> None:

@@ -96,6 +96,7 @@ _MORE_PAGES: Final = (
     ("certificates.show", "/admin/certificates?q=Ana"),
     ("certificates.show", "/admin/certificates?q=nadie"),
     ("requests.show", "/admin/requests?batch={batch}&person={person}"),
+    ("requests.show", "/admin/requests?q=en curso"),
     ("requests.show", "/admin/requests?state=rechazada&q=nadie"),
     ("requests.show", "/admin/requests?since=nunca"),
     ("audit.show", "/admin/audit?event=person.created&actor=person:{person}"),

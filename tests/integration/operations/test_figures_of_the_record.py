@@ -27,9 +27,20 @@ from appliance.domain.certificates import (
 )
 from appliance.domain.clock import SystemClock
 from appliance.domain.hsm_tasks import WorkerStatus
-from appliance.domain.ids import TaskId, new_id
+from appliance.domain.ids import RequestBatchId, TaskId, new_id
+from appliance.domain.requests.process import ProcessNote
+from appliance.domain.requests.request_batch import (
+    BatchToPrepare,
+    DocumentToPrepare,
+    RequestBatch,
+)
 from appliance.domain.trust_store import AnchorPurpose
-from appliance.domain.vocab import CertificateKind, CertificateState, TaskKind
+from appliance.domain.vocab import (
+    BatchState,
+    CertificateKind,
+    CertificateState,
+    TaskKind,
+)
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.worker_store import WorkerStore
@@ -37,6 +48,8 @@ from appliance.operations.metrics.database_metrics import RecordMetrics
 from appliance.operations.metrics.facts import DISK_BYTES
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
+from appliance.requests.batch_queue import BatchQueue
+from appliance.requests.request_batch_store import RequestBatchStore
 from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.integration.operations.metric_values import alert_of_ground, figure
 from tests.integration.signing.claims import claim
@@ -299,6 +312,41 @@ async def test_what_waits_grows_old_until_it_is_taken_up(core: CoreFixture) -> N
     await look(core)
     for queue in ("activations", "hsm_tasks"):
         assert told("rubrica_queue_oldest_seconds", queue=queue) == 0
+
+
+async def test_batches_in_preparation_are_counted(core: CoreFixture) -> None:
+    """Whoever has them in hand, since the oldest of them came."""
+    whose = await core.add_integrator("acme")
+    for _ in range(2):
+        batch = RequestBatch(
+            RequestBatchId(new_id()),
+            whose,
+            core.now,
+            ProcessNote("k"),
+            BatchState.PREPARING,
+            total=1,
+        )
+        document = DocumentToPrepare(
+            place=0,
+            name="a.pdf",
+            field="contenido",
+            part=None,
+            sha256="ab" * 32,
+            size_bytes=9,
+            document=None,
+            reference=None,
+            is_unique=False,
+            metadata={},
+            wished=None,
+        )
+        async with core.store.write() as transaction:
+            await RequestBatchStore(transaction).add(batch)
+            order = BatchToPrepare("integrator:k", None, None, None)
+            await BatchQueue(transaction).add(batch, order, [document])
+        core.clock.forward(30)
+    await look(core)
+    assert told("rubrica_queue_length", queue="batches") == 2
+    assert told("rubrica_queue_oldest_seconds", queue="batches") == 60
 
 
 class Ahead:

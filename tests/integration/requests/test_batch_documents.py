@@ -1,7 +1,6 @@
-"""Documents that come with a batch: examined once, kept once nothing is wrong."""
+"""Documents that come with a batch: examined once, and gone where it is refused."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,15 +8,18 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.documents import Inspection
-from appliance.domain.errors import ApplianceError, ErrorCode, SeveralFaultsError
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.process import NamedBy, ProcessNote
-from appliance.integration import batch_ordering
+from appliance.domain.requests.request_batch import RequestBatch
+from appliance.domain.vocab import BatchState
+from appliance.integration.batch_preparation import BatchPreparation
 from appliance.integration.orders import BatchDocument, BatchOrder, NamedSigner
 from tests.support.factories.fake_sandbox import BAD_PDF, FakeInspector
 from tests.support.installation.api import ApiServices
+from tests.support.installation.batches import preparation_of, prepare_batches
 from tests.support.installation.installation import Installation
 
 CUIL = "20267565393"
@@ -64,6 +66,7 @@ class Desk:
     services: ApiServices
     asking: IntegratorCaller
     sandbox: Watched
+    preparation: BatchPreparation
 
     def order(self, pdfs: Sequence[bytes], **note: object) -> BatchOrder:
         """An order of documents that come with it."""
@@ -74,9 +77,13 @@ class Desk:
         )
         return BatchOrder(NamedSigner(NamedBy.CUIL, CUIL), documents, said)
 
-    async def make(self, order: BatchOrder) -> None:
-        """Make what is asked for."""
-        await self.services.backend_batch_orders.create(self.asking, order)
+    async def make(self, order: BatchOrder) -> RequestBatch:
+        """Ask for it, and have it prepared to its end."""
+        create = self.services.backend_batch_orders.create
+        made = await create(self.asking, order)
+        await prepare_batches(self.services, self.preparation)
+        whose = self.asking.integrator.id
+        return (await self.services.backend_batches.get(whose, made.batch)).batch
 
     def files(self) -> int:
         """How many documents are kept."""
@@ -94,7 +101,8 @@ async def desk(tmp_path: Path, each_url: str) -> AsyncIterator[Desk]:
         scope = ApiKeyScope.REQUESTS_WRITE
         key = await integrators.create_key("operator", "acme", "k", scopes=(scope,))
         row = await made.api_keys.demand(key.secret, scope, "192.0.2.1")
-        yield Desk(made, IntegratorCaller(row.integrator, row.key.id), sandbox)
+        asking = IntegratorCaller(row.integrator, row.key.id)
+        yield Desk(made, asking, sandbox, preparation_of(made))
 
 
 def many(word: str = "a") -> list[bytes]:
@@ -115,23 +123,23 @@ async def test_refused_batches_leave_nothing(desk: Desk) -> None:
         return []
 
     for number in range(5):
-        with pytest.raises(ApplianceError):
-            await desk.make(desk.order([*many(f"b{number}"), BAD_PDF]))
+        refused = await desk.make(desk.order([*many(f"b{number}"), BAD_PDF]))
+        assert refused.state is BatchState.REFUSED
         checks.references_in_use = late  # type: ignore[method-assign, assignment]
         again = desk.order(many(f"c{number}"), reference="r", is_unique=True)
         with pytest.raises(ApplianceError) as caught:
             await desk.make(again)
         assert caught.value.code is ErrorCode.REFERENCE_IN_USE
         del checks.references_in_use
+    await desk.services.intake.passing.sweep()
 
     assert desk.files() == 1
 
 
 async def test_documents_are_examined_together_and_once(desk: Desk) -> None:
-    """Two jobs at a time; a call that is made again examines none."""
+    """Two jobs at a time; what is asked for again is not examined again."""
     desk.sandbox.second = asyncio.Event()
-    with pytest.raises(ApplianceError):
-        await desk.make(desk.order([*many(), BAD_PDF]))
+    await desk.make(desk.order([*many(), BAD_PDF]))
     assert (desk.sandbox.jobs, desk.sandbox.most) == (7, 2)
     seen = desk.sandbox.seen
 
@@ -139,6 +147,7 @@ async def test_documents_are_examined_together_and_once(desk: Desk) -> None:
     await desk.make(desk.order([*many(), many()[3]]))
 
     assert desk.sandbox.seen == seen
+    await desk.services.intake.passing.sweep()
     assert desk.files() == MANY
 
 
@@ -146,29 +155,10 @@ async def test_first_faults_are_told_in_order(desk: Desk) -> None:
     """Fifty of them, however many are found at once."""
     pdfs = [b"bad %d" % n if n % 2 else pdf for n, pdf in enumerate(many() * 2)]
 
-    with pytest.raises(SeveralFaultsError) as caught:
-        await desk.make(desk.order(pdfs))
+    refused = await desk.make(desk.order(pdfs))
 
-    fields = [fault.extras["field"] for fault in caught.value.faults]
+    assert refused.state is BatchState.REFUSED
+    fields = [fault.extras["field"] for fault in refused.faults]
     assert fields == [f"documentos[{n}].archivo" for n in range(1, 100, 2)]
+    await desk.services.intake.passing.sweep()
     assert desk.files() == 0
-
-
-async def test_what_takes_too_long_says_what_to_do(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And what was examined is not examined again."""
-    monkeypatch.setattr(batch_ordering, "SETTLING_S", 1.0)
-    desk.sandbox.takes_s = 0.4
-    with pytest.raises(ApplianceError) as caught:
-        await desk.make(desk.order(many()))
-    assert caught.value.code is ErrorCode.OVERLOADED
-    assert "upload the documents first" in caught.value.sentence
-    assert desk.files() == 0
-    tries = 1
-    while desk.files() == 0:
-        tries += 1
-        with contextlib.suppress(ApplianceError):
-            await desk.make(desk.order(many()))
-    assert 1 < tries <= 10
-    assert desk.files() == MANY

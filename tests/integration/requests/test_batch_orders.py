@@ -30,10 +30,11 @@ from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.preset import WishedPreset
 from appliance.domain.requests.process import NamedBy, ProcessFilter, ProcessNote
 from appliance.domain.signing_command import GivenParameters
-from appliance.domain.vocab import RequestState
+from appliance.domain.vocab import BatchState, RequestState
 from appliance.integration.orders import BatchDocument, BatchOrder, NamedSigner
 from tests.support.factories.fakes import request_view
 from tests.support.installation.api import ApiServices
+from tests.support.installation.batches import prepare_batches
 from tests.support.installation.installation import Installation
 
 pytestmark = pytest.mark.storage
@@ -87,17 +88,29 @@ class Desk:
         return replace(BatchOrder(signer, documents, note), **changes)
 
     async def made(self, order: BatchOrder) -> RequestBatchId:
-        """Make what is asked for."""
+        """Make what is asked for, to its requests."""
         made = await self.services.backend_batch_orders.create(self.asking, order)
+        await prepare_batches(self.services)
         return made.batch
 
     async def refused(self, order: BatchOrder) -> ApplianceError:
         """Why nothing is made of an order; and nothing is."""
         before = await self.counted()
         with pytest.raises(ApplianceError) as refusal:
-            await self.made(order)
+            await self.services.backend_batch_orders.create(self.asking, order)
         assert await self.counted() == before
         return refusal.value
+
+    async def refused_later(self, order: BatchOrder) -> ApplianceError:
+        """Why a batch comes to nothing; no request of it is made."""
+        _, before, _ = await self.counted()
+        batch = await self.made(order)
+        _, after, _ = await self.counted()
+        assert after == before
+        whose = self.asking.integrator.id
+        found = (await self.services.backend_batches.get(whose, batch)).batch
+        assert found.state is BatchState.REFUSED
+        return found.faults[0]
 
     async def counted(self) -> tuple[int, int, int]:
         """How many batches, requests and rows of the audit there are."""
@@ -208,12 +221,14 @@ async def test_what_is_wrong_with_one_refuses_all(desk: Desk) -> None:
         (with_one(document=new_id()), "DOCUMENT_NOT_FOUND", "documentoId"),
         (with_one(document="x"), "DOCUMENT_NOT_FOUND", "documentoId"),
         (with_one(name="../a.pdf"), "FILENAME", "nombre"),
-        (with_one(wished=beyond), "PAGE_OUT_OF_RANGE", "sello.page"),
         (with_one(note=unique), "REFERENCE_IN_USE", "referencia"),
     ):
         refusal = await desk.refused(order)
         assert refusal.code is ErrorCode(code)
         assert refusal.extras["field"] == f"documentos[17].{field}"
+    refusal = await desk.refused_later(with_one(wished=beyond))
+    assert refusal.code is ErrorCode.PAGE_OUT_OF_RANGE
+    assert refusal.extras["field"] == "documentos[17].sello.page"
     twice = with_one(note=replace(unique, reference="V"))
     again = replace(twice.documents[3], note=replace(unique, reference="V"))
     refusal = await desk.refused(

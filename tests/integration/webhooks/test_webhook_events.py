@@ -8,9 +8,12 @@ from sqlalchemy import insert
 
 from appliance.core.database.tables import integrator_event
 from appliance.domain.audit import AuditEvent
-from appliance.domain.ids import PersonId
+from appliance.domain.ids import PersonId, RequestBatchId
 from appliance.domain.integrators.integrators import SessionState
+from appliance.domain.requests.process import ProcessNote
+from appliance.domain.requests.request_batch import RequestBatch
 from appliance.domain.vocab import EventKind
+from appliance.integration.batch_events import batch_event
 from appliance.integrators.key_expiry import KeyExpiry
 from appliance.people.vouch_store import Vouch, VouchStore
 from appliance.requests.history_store import HistoryStore
@@ -189,3 +192,33 @@ async def test_event_of_a_later_version_stops_nobody(webhooks: Webhooks) -> None
     assert json.loads(ending.body)["data"] == {"claveId": "k"}
     assert json.loads(message.body)["data"]["motivo"] == "elsewhere"
     assert await webhooks.pending_events() == 0
+
+
+async def test_batch_is_told_when_it_is_ready_or_refused(webhooks: Webhooks) -> None:
+    """By its id and its reference; of a refused one how many faults, and the first."""
+    whose = await webhooks.core.integrator()
+    await webhooks.endpoint(URL)
+    batch = RequestBatch(
+        RequestBatchId("lote"),
+        whose,
+        webhooks.core.now,
+        ProcessNote("k", "recibos"),
+        total=3,
+    )
+    async with webhooks.core.store.write() as transaction:
+        for kind, more in (
+            (EventKind.BATCH_RECEIVED, {}),
+            (EventKind.BATCH_READY, {}),
+            (EventKind.BATCH_REFUSED, {"faults": 2, "code": "PDF_MALFORMED"}),
+            (EventKind.BATCH_CANCELLED, {"reason": "Era otra"}),
+        ):
+            transaction.audit.add(batch_event(kind, "system", batch, **more))
+    await webhooks.hand_on()
+
+    told = [json.loads(each.body) for each in await webhooks.messages()]
+
+    base = {"loteId": "lote", "referencia": "recibos", "total": 3}
+    assert [(each["type"], each["data"]) for each in told] == [
+        ("lote.listo", base),
+        ("lote.rechazado", {**base, "errores": 2, "codigo": "PDF_MALFORMED"}),
+    ]

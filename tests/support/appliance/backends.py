@@ -16,9 +16,11 @@ from appliance.domain.integrators.integrators import NewKey
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import sign_at_last
 from tests.support.documents.validators import pdfsig, pyhanko_valid
+from tests.support.faults.fault_injection import until
 
 REQUESTS = "/api/integration/requests"
 DOCUMENTS = "/api/integration/documents"
+BATCHES = "/api/integration/batches"
 LOTE = "/solicitudes/firmar/lote"
 
 
@@ -62,6 +64,43 @@ class TestBackend:
         assert answer.status_code == 200, answer.text
         told: dict[str, Any] = answer.json()
         return told
+
+
+def prepared(client: httpx.Client, answer: httpx.Response) -> dict[str, Any]:
+    """A batch that was asked for, once its documents are examined, with all of them.
+
+    Args:
+        client: of the backend.
+        answer: to the call that asked for it.
+    """
+    assert answer.status_code == 202, answer.text
+    return prepared_batch(client, answer.json()["loteId"])
+
+
+def prepared_batch(client: httpx.Client, lote: str) -> dict[str, Any]:
+    """The same, by its id."""
+    path = f"{BATCHES}/{lote}"
+    page = client.get(path, params={"limite": 200})
+
+    def is_over() -> bool:
+        nonlocal page
+        page = client.get(path, params={"limite": 200})
+        assert page.status_code == 200, page.text
+        return bool(page.json()["estado"] != "en_preparacion")
+
+    until(is_over)
+    told: dict[str, Any] = page.json()
+    while "next" in page.links:
+        page = client.get(page.links["next"]["url"])
+        told["solicitudes"] += page.json()["solicitudes"]
+    return told
+
+
+def ready_batch(client: httpx.Client, answer: httpx.Response) -> dict[str, Any]:
+    """The same, of a batch that nothing is wrong with."""
+    told = prepared(client, answer)
+    assert told["estado"] == "listo", told
+    return told
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any, Final
 from playwright.async_api import Frame, Page
 
 from tests.support.appliance.appliance import TestPerson
-from tests.support.appliance.backends import TestBackend
+from tests.support.appliance.backends import TestBackend, ready_batch
 from tests.support.browsers import ceremony
 from tests.support.browsers.frame_host import FrameSite
 from tests.support.documents import pdfs
@@ -41,9 +41,7 @@ def asked(
             "mensaje": "Tus recibos",
         },
     )
-    assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()
-    return made
+    return ready_batch(backend.client, answer)
 
 
 def token_for(backend: TestBackend, lote: str) -> str:

@@ -17,6 +17,7 @@ from appliance.domain.ids import (
     IntegratorId,
     PersonId,
     ProcessId,
+    RequestBatchId,
     RequestId,
     TaskId,
 )
@@ -340,7 +341,7 @@ class FakeWorkNotifier:
         self.notified: list[ActivationId] = []
         self._heard = asyncio.Event()
 
-    async def notify(self, work: ActivationId | TaskId) -> None:
+    async def notify(self, work: ActivationId | TaskId | RequestBatchId) -> None:
         """Remember it."""
         self.notified.append(ActivationId(work))
         self._heard.set()

@@ -172,9 +172,9 @@ def _stands_still(process: psutil.Process) -> bool:
 
 
 @contextmanager
-def held(appliance: Appliance) -> Iterator[list[psutil.Process]]:
-    """Signing workers that do not get on with their work."""
-    workers: list[psutil.Process] = appliance.children("signing")
+def held(appliance: Appliance, role: str = "signing") -> Iterator[list[psutil.Process]]:
+    """Workers of a role that do not get on with their work."""
+    workers: list[psutil.Process] = appliance.children(role)
 
     def stopped() -> bool:
         for worker in workers:

@@ -456,3 +456,34 @@ async def test_client_of_the_caller_stays_open() -> None:
 def test_faults_are_those_of_the_service() -> None:
     """What a session can be asked to go wrong by."""
     assert {*get_args(models.Fault)} == {fault.value for fault in SessionFault}
+
+
+def prepared(state: str, retry_after: str | None = None) -> httpx.Response:
+    """A batch in a state."""
+    headers = {} if retry_after is None else {"Retry-After": retry_after}
+    return httpx.Response(200, json={"loteId": "l", "estado": state}, headers=headers)
+
+
+async def test_batch_is_waited_for(both: Both, waits: list[float]) -> None:
+    """For as long as each answer says; another state ends it, also a bad one."""
+    for end in ("listo", "rechazado", "cancelado"):
+        waits.clear()
+        service = Service(
+            prepared("en_preparacion", "7"),
+            refusal(503, "OVERLOADED", retry_after=3),
+            prepared("en_preparacion"),
+            prepared(end),
+        )
+        told = await both(service, lambda client: client.batches.wait("l"))
+        assert told["estado"] == end
+        assert waits == [7, 3, 2]
+        assert {each.url.path for each in service.asked} == {
+            "/base/api/integration/batches/l"
+        }
+
+
+async def test_batch_is_waited_for_so_long(both: Both, waits: list[float]) -> None:
+    """Then it is given as it is."""
+    service = Service(*(prepared("en_preparacion", "4") for _ in range(3)))
+    told = await both(service, lambda client: client.batches.wait("l", longest_s=9))
+    assert (told["estado"], waits) == ("en_preparacion", [4, 4])

@@ -56,6 +56,8 @@ from appliance.core.database.tables.people import (
     test_signer,
 )
 from appliance.core.database.tables.requests import (
+    batch_document,
+    batch_preparation,
     idempotency,
     integrator_event,
     request_batch,
@@ -87,6 +89,8 @@ __all__ = [
     "attempt_slot",
     "audit_event",
     "audit_writer",
+    "batch_document",
+    "batch_preparation",
     "blocked_origin",
     "certificate",
     "console_session",

@@ -1,6 +1,7 @@
 """What is to be signed by whom, alone or in a batch."""
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     ForeignKey,
@@ -53,10 +54,86 @@ request_batch = Table(
     Column("metadata", JsonText),
     Column("language", String(8)),
     Column("message", Text),
+    # Who signs, and how the integrator named them.
+    Column("person", Id),
+    Column("named_by", String(8)),
+    # Empty: its requests were made with it, by a version that knew no other way.
+    Column("state", String(16)),
+    # Documents, and how many of them were examined.
+    Column("total", Integer),
+    Column("examined", Integer),
+    # Of a refused one: what is wrong, as many as are told.
+    Column("faults", JsonText),
+    # Why it was taken back before it was ready.
+    Column("reason", Text),
+    # When it was refused, or taken back before it was ready.
+    Column("ended", Instant),
+    Index(
+        "ix_request_batch_ended",
+        "ended",
+        sqlite_where=text("ended IS NOT NULL"),
+        postgresql_where=text("ended IS NOT NULL"),
+    ),
     Index("ix_request_batch_integrator_created", "integrator", "created"),
     Index("ix_request_batch_reference", "reference"),
     Index(
         "ix_request_batch_integrator_unique_reference",
+        "integrator",
+        "unique_reference",
+        unique=True,
+    ),
+)
+
+# What is still to be done for a batch before its requests can be made; gone then.
+batch_preparation = Table(
+    "batch_preparation",
+    metadata,
+    # The batch. Files that came with it are `passing_document` rows of that call.
+    Column("id", Id, ForeignKey("request_batch.id"), primary_key=True),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    Column("created", Instant, nullable=False),
+    # Who asked for it, as the audit names them.
+    Column("actor", Text, nullable=False),
+    Column("expires", Instant),
+    Column("level", String(8)),
+    # Free again where the batch comes to nothing.
+    Column("idempotency_key", String(128)),
+    # Claims since a document was examined last.
+    Column("tries", Integer, nullable=False),
+    Column("lease_owner", Text),
+    Column("lease_until", Instant),
+    Column("fence", BigInteger, nullable=False),
+)
+
+# The documents of a batch that is being prepared.
+batch_document = Table(
+    "batch_document",
+    metadata,
+    Column("batch", Id, ForeignKey("request_batch.id"), primary_key=True),
+    # From 0, in the order in which they are signed.
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    # Of the file that came with the batch; empty for what was uploaded before.
+    Column("sha256", String(64)),
+    Column("size_bytes", BigInteger, nullable=False),
+    # What is to be signed: known from the start for an upload, else once examined.
+    Column("document", Id, ForeignKey("document.id")),
+    Column("name", Text, nullable=False),
+    # The field that brought it, and its part of a multipart body: faults name them.
+    Column("field", String(16), nullable=False),
+    Column("part", Text),
+    Column("reference", String(128)),
+    Column("unique_reference", String(128)),
+    Column("metadata", JsonText),
+    # Look and place as they were asked for, and as they were found.
+    Column("wished", JsonText),
+    Column("preset", JsonText),
+    Column("settled", Boolean, nullable=False),
+    Column("fault", JsonText),
+    Index("ix_batch_document_integrator_sha256", "integrator", "sha256"),
+    Index("ix_batch_document_document", "document"),
+    Index(
+        "ix_batch_document_integrator_unique_reference",
         "integrator",
         "unique_reference",
         unique=True,

@@ -76,6 +76,9 @@ class Call(Generic[T]):
         idempotency_key: by which it can be repeated; None for a call that has none.
         save_to: where the answer is written to, in place of being read.
         member: of an answer that is an object: its list that is paged.
+        passing: `estado` of the answer that will pass: the call is made again until
+            it has.
+        longest_s: longest wait for that, in seconds.
     """
 
     def __init__(
@@ -87,6 +90,8 @@ class Call(Generic[T]):
         idempotency_key: str | None = None,
         save_to: Path | None = None,
         member: str | None = None,
+        passing: str | None = None,
+        longest_s: float = 0.0,
     ) -> None:
         self.at = at
         self.query = query or {}
@@ -95,6 +100,8 @@ class Call(Generic[T]):
         self.idempotency_key = idempotency_key
         self.save_to = save_to
         self.member = member
+        self.passing = passing
+        self.longest_s = longest_s
 
 
 @dataclass(frozen=True, slots=True)

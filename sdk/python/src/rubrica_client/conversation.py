@@ -27,6 +27,8 @@ from rubrica_client.errors import (
 _READS: Final = ("GET", "HEAD")
 _AGAIN: Final = (429, 503)
 _FIRST_WAIT_S: Final = 0.5
+_LOOK_S: Final = 2.0
+"""Time between two looks at a state that will pass, where no answer says it."""
 _PDF: Final = "application/pdf"
 _MANY: Final = 200
 """Elements of a page, the most that there may be."""
@@ -84,6 +86,14 @@ def converse(options: Options, route: Route, call: Call[T]) -> Conversation[T]:
         IntegrityError: a document came otherwise than told.
     """
     answer = yield from _ask(options, route, call)
+    left_s = call.longest_s
+    while call.passing is not None and answer.json()["estado"] == call.passing:
+        wait_s = _retry_after_s(answer) or _LOOK_S
+        if wait_s > left_s:
+            break
+        left_s -= wait_s
+        yield Wait(wait_s)
+        answer = yield from _ask(options, route, call)
     return _read(answer, call)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, NotRequired, TypedDict, is_typeddict
 RequestState = Literal[
     "pendiente", "en_proceso", "firmada", "rechazada", "cancelada", "vencida", "fallida"
 ]
+BatchState = Literal["en_preparacion", "listo", "rechazado", "cancelado"]
 Level = Literal["B-B", "B-T", "B-LT", "B-LTA"]
 Language = Literal["es", "en"]
 Fault = Literal["token_vencido", "hsm_ocupado", "tsa_lenta", "rechazo"]
@@ -174,6 +175,23 @@ class BatchMember(TypedDict):
     motivo: str | None
 
 
+class BatchProgress(TypedDict):
+    """How far a batch is prepared."""
+
+    documentos: int
+    examinados: int
+
+
+class BatchFault(TypedDict):
+    """One of the things that are wrong with a refused batch."""
+
+    code: str
+    detail: str
+    category: str
+    field: NotRequired[str]
+    part: NotRequired[str]
+
+
 class BatchListed(TypedDict):
     """A batch, without its documents."""
 
@@ -185,6 +203,8 @@ class BatchListed(TypedDict):
     mensaje: str | None
     creado: str
     firmante: dict[str, str | None]
+    estado: BatchState
+    progreso: BatchProgress
     total: int
     estados: dict[str, int]
 
@@ -193,6 +213,7 @@ class Batch(BatchListed):
     """A batch, with its documents or a page of them."""
 
     solicitudes: list[BatchMember]
+    errors: NotRequired[list[BatchFault]]
 
 
 class Session(TypedDict):

@@ -199,6 +199,10 @@ class Batches(Resource[R]):
     ) -> Call[models.Batch]:
         """Ask one person to sign up to 1,000 documents.
 
+        The answer comes at once, `en_preparacion`: the service examines the documents
+        then, and makes the requests once it is done (`wait`, or the webhooks
+        `lote.listo` and `lote.rechazado`).
+
         Args:
             signer: who.
             documents: in the order in which they are signed.
@@ -231,6 +235,19 @@ class Batches(Resource[R]):
         """
         return Call(batch)
 
+    @operation("GET", f"{_BATCHES}/{{loteId}}")
+    def wait(self, batch: str, *, longest_s: float = 3600.0) -> Call[models.Batch]:
+        """One batch, once it is no longer being prepared.
+
+        Its `estado` is then `listo`; or `rechazado`, with `errors`; or `cancelado`.
+        After the longest wait it may still be `en_preparacion`.
+
+        Args:
+            batch: its `loteId`.
+            longest_s: longest wait, in seconds.
+        """
+        return Call(batch, passing="en_preparacion", longest_s=longest_s)
+
     @listing("GET", f"{_BATCHES}/{{loteId}}")
     def members(self, batch: str) -> Call[models.BatchMember]:
         """All documents of a batch, in order.
@@ -242,7 +259,7 @@ class Batches(Resource[R]):
 
     @operation("POST", f"{_BATCHES}/{{loteId}}/cancel")
     def cancel(self, batch: str, motivo: str | None = None) -> Call[models.BatchListed]:
-        """Take back what of a batch is not signed yet, for good.
+        """Take a batch back, or what of it is not signed yet, for good.
 
         Args:
             batch: its `loteId`.
