@@ -3,7 +3,7 @@
 Source: docs/integration.md "Ask for many at once".
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -92,6 +92,7 @@ class BatchChecks:
         for place, each in order.placed():
             with faults.collected():
                 demand_uploaded(uploads, place, each.document)
+                _demand_own_bytes(uploads, place, each)
             with faults.collected():
                 self._demand_size(place, each)
         for refusal in await self.references_in_use(whose, order):
@@ -193,6 +194,21 @@ def demand_uploaded(
     if isinstance(wanted, str) and wanted not in there:
         field = field_of(place, "documentoId")
         raise ApplianceError(ErrorCode.DOCUMENT_NOT_FOUND, extras={"field": field})
+
+
+def _demand_own_bytes(
+    uploads: Mapping[str, UploadedDocument], place: int, wanted: BatchDocument
+) -> None:
+    """Refuse an upload that is kept as a copy, where none is to be signed.
+
+    Raises:
+        ApplianceError: `PDF_AMBIGUOUS`, with the field.
+    """
+    if wanted.repairs or not isinstance(wanted.document, str):
+        return
+    if uploads[wanted.document].document.repair is not None:
+        field = field_of(place, "documentoId")
+        raise ApplianceError(ErrorCode.PDF_AMBIGUOUS, extras={"field": field})
 
 
 def uploads_of(documents: Collection[BatchDocument]) -> set[str]:

@@ -196,6 +196,7 @@ async def _documents(order: BatchOrder, ready: ReadyBatch) -> list[DocumentToPre
             "reference": each.note.reference,
             "is_unique": each.note.is_unique,
             "metadata": each.note.metadata,
+            "repairs": each.repairs,
             "wished": each.wished or ready.signer.wished,
         }
         if isinstance(each.document, str):

@@ -192,7 +192,12 @@ class _Turn:
         for sha256 in set(came.values()) - files.keys():
             files[sha256] = await _in_memory_file(documents, whose, sha256)
         pdfs = [files[sha256] for sha256 in came.values()]
-        found = await self.settling.intake.examined_all(whose, pdfs)
+        as_they_are = {each.place for each in group if not each.repairs}
+        found = await self.settling.intake.examined_all(
+            whose,
+            pdfs,
+            [at for at, place in enumerate(came) if place in as_they_are],
+        )
         return dict(zip(came, found, strict=True))
 
     async def _uploads(

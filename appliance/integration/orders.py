@@ -93,6 +93,8 @@ class BatchDocument:
     """Look and place of its signature; None: as the batch's signer has it."""
     part: str | None = None
     """Of a multipart body that it came in."""
+    repairs: bool = True
+    """As of `ProcessOrder`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,7 @@ class BatchOrder:
                     "name": each.name,
                     "look": each.wished and _look(each.wished),
                     **_said(each.note),
+                    **({} if each.repairs else {"repairs": False}),
                 }
                 for each in self.documents
             ],

@@ -295,6 +295,7 @@ def _columns(batch: RequestBatch, each: DocumentToPrepare) -> dict[str, object]:
         "reference": each.reference,
         "unique_reference": each.reference if each.is_unique else None,
         "metadata": dict(each.metadata) or None,
+        "repairs": each.repairs,
         "wished": each.wished and each.wished.to_json(),
         "settled": each.is_settled,
     }
@@ -312,6 +313,7 @@ def _document(row: Row[Any]) -> DocumentToPrepare:
         reference=row.reference,
         is_unique=row.unique_reference is not None,
         metadata=row.metadata or {},
+        repairs=row.repairs,
         wished=None if row.wished is None else WishedPreset.from_json(row.wished),
         preset=None if row.preset is None else SignaturePreset.from_json(row.preset),
         is_settled=row.settled,

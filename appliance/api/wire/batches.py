@@ -245,7 +245,7 @@ class _Reading:
         )
         name = file.name if read.name is None and file is not None else read.name
         document = one_document(read, under, content, "archivo")
-        return BatchDocument(name, document, own)
+        return BatchDocument(name, document, own, repairs=read.repairs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,8 @@ class DocumentToPrepare:
     """Look and place of its signature, once it is settled."""
     is_settled: bool = False
     fault: ApplianceError | None = None
+    repairs: bool = True
+    """Whether a copy may be written anew and signed in its place."""
 
     @property
     def is_open(self) -> bool:

@@ -5,7 +5,7 @@ Source: docs/documents.md "One reading".
 
 import io
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pikepdf
 import pytest
@@ -317,7 +317,7 @@ def test_fields_that_readers_draw_stay_so() -> None:
     copy = sign(pdf, chains(described, FONTS)[0], described.last_number, FONTS).pdf
 
     with pikepdf.open(io.BytesIO(copy)) as opened:
-        form = opened.Root.AcroForm
+        form: Any = opened.Root.AcroForm
         assert (form.get("/NeedAppearances"), form.get("/SigFlags")) == (True, 3)
 
 

@@ -126,6 +126,7 @@ batch_document = Table(
     Column("unique_reference", String(128)),
     Column("metadata", JsonText),
     # Look and place as they were asked for, and as they were found.
+    Column("repairs", Boolean, nullable=False),
     Column("wished", JsonText),
     Column("preset", JsonText),
     Column("settled", Boolean, nullable=False),

@@ -69,6 +69,7 @@ def upgrade() -> None:
         sa.Column("reference", sa.String(128)),
         sa.Column("unique_reference", sa.String(128)),
         sa.Column("metadata", sa.Text),
+        _required("repairs", sa.Boolean),
         sa.Column("wished", sa.Text),
         sa.Column("preset", sa.Text),
         _required("settled", sa.Boolean),
