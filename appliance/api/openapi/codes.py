@@ -112,6 +112,7 @@ BATCH_ORDERED: Final = frozenset(
         E.DOCUMENT_NOT_FOUND,
         E.DOCUMENT_QUOTA,
         E.IDEMKEY_CONFLICT,
+        E.PDF_AMBIGUOUS,
         E.PERSON_NOT_FOUND,
         E.REFERENCE_IN_USE,
         E.STORAGE_FULL,

@@ -397,7 +397,6 @@ def test_what_each_program_draws_as_it_likes_is_told(
         ("alternate_images", drawn_freely_pdfs.ALTERNATE["as it is"]),
         ("missing_appearances", drawn_freely_pdfs.UNDRAWN["text field"]),
         ("unembedded_fonts", drawn_freely_pdfs.FOREIGN_FONTS["TrueType"]),
-        ("usage_rights", drawn_freely_pdfs.RIGHTS["UR3"]),
     ):
         told = backend.upload(pdf).json()
         assert [each["codigo"] for each in told["avisos"]] == [code]
