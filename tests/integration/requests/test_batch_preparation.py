@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import delete, func, select, update
 
+from appliance.core.backlog_store import BacklogStore
 from appliance.core.database.tables import (
     audit_event,
     batch_document,
@@ -52,7 +53,7 @@ from appliance.integration.orders import (
     ProcessOrder,
 )
 from appliance.people.person_store import PersonStore
-from appliance.requests.batch_queue import ATTEMPTS, BatchQueue
+from appliance.requests.batch_queue import ATTEMPTS
 from tests.support.factories.fake_sandbox import (
     BAD_PDF,
     CERTIFIED,
@@ -817,19 +818,30 @@ async def test_batches_that_came_to_nothing_are_forgotten(desk: Desk) -> None:
     assert await desk.state(ready) is BatchState.READY
 
 
-async def test_batches_in_preparation_are_counted(desk: Desk) -> None:
-    """And since when the oldest of them waits."""
-    began = desk.services.clock.now()
-    await desk.asked(desk.order(many(1)))
+async def test_batches_that_wait_for_a_worker_are_counted(desk: Desk) -> None:
+    """Since they came or were let go of, unless somebody has them in hand."""
+
+    async def waiting() -> tuple[int, float | None]:
+        now = desk.services.clock.now()
+        async with desk.services.store.read() as transaction:
+            found = await BacklogStore(transaction).batches(now)
+        since = None if found.oldest is None else now - found.oldest
+        return found.length, None if since is None else since.total_seconds()
+
+    await desk.asked(desk.order(many()))
     desk.services.clock.forward(60)
     await desk.asked(desk.order(many(1, "b")))
-    async with desk.services.store.read() as transaction:
-        waiting = await BatchQueue(transaction).waiting()
-    assert (waiting.length, waiting.oldest) == (2, began)
-    await prepare_batches(desk.services)
-    async with desk.services.store.read() as transaction:
-        waiting = await BatchQueue(transaction).waiting()
-    assert (waiting.length, waiting.oldest) == (0, None)
+    assert await waiting() == (2, 60)
+    worker = preparation_of(desk.services)
+    claim = await worker.claim_next()
+    assert claim is not None
+    assert await waiting() == (1, 0)
+    assert await worker.take_turn(claim, 0.0) is Turn.UNFINISHED
+    await worker.let_go(claim)
+    desk.services.clock.forward(7)
+    assert await waiting() == (2, 7)
+    await desk.set(integrator, disabled=desk.services.clock.now())
+    assert await waiting() == (0, None)
 
 
 async def test_audit_of_a_batch_names_its_integrator(desk: Desk) -> None:
