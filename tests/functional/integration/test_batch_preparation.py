@@ -185,6 +185,6 @@ def test_other_integrators_do_not_wait(
 
 
 def is_stored(appliance: Appliance, pdf: bytes) -> bool:
-    """Whether a document is kept."""
+    """Return whether a document is kept."""
     name = f"{hashlib.sha256(pdf).hexdigest()}.pdf"
     return any(appliance.settings.documents_dir.rglob(name))
