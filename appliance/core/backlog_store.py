@@ -5,7 +5,12 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Table, and_, case, func, or_, select
 
-from appliance.core.database.tables import activation, hsm_task
+from appliance.core.database.tables import (
+    activation,
+    batch_preparation,
+    hsm_task,
+    integrator,
+)
 from appliance.core.unit_of_work import Store
 from appliance.domain.vocab import ActivationState, TaskState
 
@@ -43,6 +48,17 @@ class BacklogStore(Store):
     async def tasks(self, at: datetime) -> Backlog:
         """HSM tasks that may be claimed."""
         return await self._free(hsm_task, hsm_task.c.state.in_(_TASKS), at)
+
+    async def batches(self, at: datetime) -> Backlog:
+        """Batches in preparation that may be claimed, or rest.
+
+        Those of a disabled integrator wait for it alone.
+        """
+        is_off = select(integrator.c.id).where(
+            integrator.c.id == batch_preparation.c.integrator,
+            integrator.c.disabled.is_not(None),
+        )
+        return await self._free(batch_preparation, ~is_off.exists(), at)
 
     async def _free(
         self, table: Table, among: ColumnElement[bool], at: datetime

@@ -299,9 +299,8 @@ RECORD_SECONDS: Final = _gauge(
 )
 QUEUE_LENGTH: Final = _gauge(
     "rubrica_queue_length",
-    "What nobody has in hand of activations and hsm_tasks; of outside (what needs the "
-    "network) all that is not done, of mail what is due, of batches "
-    "all that are being prepared.",
+    "What nobody has in hand of activations, hsm_tasks and batches that are prepared; "
+    "of outside (what needs the network) all that is not done, of mail what is due.",
     "queue",
     roles=_CHORES,
 )

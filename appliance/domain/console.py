@@ -188,7 +188,7 @@ class BatchView:
     """Documents that it was asked for with; 0 for batches of before version 0005."""
     examined: int = 0
     faults: tuple[ApplianceError, ...] = ()
-    """Of a refused batch: its faults in the order of its documents."""
+    """Faults of a refused batch, in the order of its documents."""
     reason: str = ""
     """Why its integrator took it back before it was ready."""
 

@@ -185,7 +185,7 @@ def files_in(documents: Collection[BatchDocument]) -> list[DocumentBytes]:
 
 
 async def _documents(order: BatchOrder, ready: ReadyBatch) -> list[DocumentToPrepare]:
-    """What is to be examined and settled, in order."""
+    """Documents of an order that are to be examined and settled, in order."""
     found: list[DocumentToPrepare] = []
     for place, each in order.placed():
         name = name_of(each, place)

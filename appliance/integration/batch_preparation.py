@@ -63,7 +63,7 @@ _LEASE: Final = timedelta(seconds=60)
 _REST: Final = timedelta(seconds=5)
 """Time until a batch is tried again that something of ours held up."""
 KEPT: Final = timedelta(days=90)
-"""How long it can be read what was wrong with a refused batch."""
+"""Time for which the faults of a refused batch can be read."""
 _FORGOTTEN_AT_ONCE: Final = 200
 _log = structlog.get_logger(__name__)
 
@@ -243,7 +243,7 @@ class BatchPreparation:
     async def _late_faults(
         self, claim: BatchClaim, documents: Sequence[DocumentToPrepare]
     ) -> list[ApplianceError]:
-        """What became wrong since the call, though no document is at fault."""
+        """Faults that arose since the call, though no document is at fault."""
         faults: list[ApplianceError] = []
         expires = claim.order.expires
         if expires is not None and expires <= self._clock.now():
@@ -345,7 +345,7 @@ async def _person_of(
 
 
 def _note_of(batch: RequestBatch, each: DocumentToPrepare) -> ProcessNote:
-    """What is said of one document: its own words, and those of its batch."""
+    """Note of one document: its own words, and those of its batch."""
     return ProcessNote(
         batch.note.api_key,
         each.reference,

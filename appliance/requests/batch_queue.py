@@ -25,7 +25,6 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from appliance.core.backlog_store import Backlog
 from appliance.core.database.tables import (
     batch_document,
     batch_preparation,
@@ -245,13 +244,6 @@ class BatchQueue(LeasedQueue):
         await self._connection.execute(delete(batch_document).where(_D.batch == batch))
         level = None if row.level is None else SignatureLevel(row.level)
         return BatchToPrepare(row.actor, row.expires, level, row.idempotency_key)
-
-    async def waiting(self) -> Backlog:
-        """How many batches are in preparation, and when the oldest of them came."""
-        oldest = func.min(_P.created, type_=_P.created.type)
-        query = select(func.count(), oldest).select_from(batch_preparation)
-        length, first = (await self._connection.execute(query)).one()
-        return Backlog(length, first)
 
 
 def _given(at: datetime, but: Collection[IntegratorId]) -> Mapping[str, object]:

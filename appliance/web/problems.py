@@ -272,7 +272,7 @@ _PASSING_STATES: Final = frozenset(
 
 
 def _category(error: ApplianceError) -> Category:
-    """What a client does next: that of the code, but where a state will pass."""
+    """Next step of a client: that of the code, but where a state will pass."""
     passes = error.params.get("estado") in _PASSING_STATES
     if error.code is ErrorCode.STATE and passes:
         return _RETRY

@@ -29,7 +29,7 @@ MANY = 48
 
 @pytest.fixture(scope="module")
 def person(postgres_appliance: Appliance) -> TestPerson:
-    """Who signs."""
+    """A signer."""
     return postgres_appliance.new_person()
 
 
@@ -66,7 +66,7 @@ def assert_whole(told: dict[str, Any]) -> None:
 def test_worker_that_dies_between_groups_loses_nothing(
     postgres_appliance: Appliance, backend: TestBackend, person: TestPerson
 ) -> None:
-    """What was settled stays so; the next one goes on, and every request is there."""
+    """Settled documents stay so; the next one goes on, and every request is there."""
     order = order_crash(postgres_appliance, BATCH_GROUP)
     lote = asked(backend, person, "muere")
     until(lambda: not order.exists())

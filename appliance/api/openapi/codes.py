@@ -119,8 +119,7 @@ BATCH_ORDERED: Final = frozenset(
         *FILE,
     }
 )
-"""Of a batch that a backend asks for; what its documents are refused for is read of it
-later."""
+"""Refusals of a call that asks for a batch; faults of its documents come later."""
 ORDERED: Final = frozenset(
     {
         E.DOCUMENT_NOT_FOUND,

@@ -155,7 +155,7 @@ class BatchSigner(TypedDict):
 
 
 class BatchProgress(TypedDict):
-    """How far a batch is prepared."""
+    """Progress of the preparation of a batch."""
 
     documentos: Count
     examinados: Count

@@ -9,7 +9,7 @@ from appliance.domain.errors.sentences import SENTENCES
 
 
 def error_to_json(error: ApplianceError) -> dict[str, object]:
-    """What an error says, as JSON.
+    """Write an error as JSON.
 
     Args:
         error: with plain JSON values in `params` and `extras`.

@@ -422,7 +422,7 @@ ANCHOR_BEYOND: Final = (
 )
 """Of `STAMP_ANCHOR_NOT_FOUND`, where some of the document was not searched."""
 BATCH_STATE: Final = "The batch's state ({estado}) does not allow that."
-"""Of `STATE`, where a batch is not ready."""
+"""Sentence of `STATE` for a batch that is not ready."""
 SIGNER_REPEATED: Final = "{cuil} is there more than once: each person signs once."
 SIGNERS_TOO_MANY: Final = "There are {count} signers; at most {most} can sign in turn."
 """Of `FIELD_INVALID`, where each of the signers is well written."""

@@ -47,17 +47,17 @@ class RequestBatch:
     examined: int = 0
     """Documents that were examined."""
     faults: tuple[ApplianceError, ...] = ()
-    """Of a refused batch: its faults in the order of its documents."""
+    """Faults of a refused batch, in the order of its documents."""
     reason: str = ""
     """Why its integrator took it back before it was ready."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchToPrepare:
-    """What is asked for with a batch, besides the batch and its documents."""
+    """Order of a batch, besides the batch and its documents."""
 
     actor: str
-    """Who asked for it, as the audit names them."""
+    """The caller, as the audit names it."""
     expires: datetime | None
     level: SignatureLevel | None
     idempotency_key: str | None
@@ -76,11 +76,11 @@ class DocumentToPrepare:
     part: str | None
     """Part of a multipart body that it came in."""
     sha256: str | None
-    """Of the file that came with the batch, hex; None for an upload."""
+    """SHA-256 of the file that came with the batch, hex; None for an upload."""
     size_bytes: int
-    """Of that file; 0 for an upload."""
+    """Size of that file; 0 for an upload."""
     document: DocumentId | None
-    """What is to be signed; None until it is examined."""
+    """Document to be signed; None until it is examined."""
     reference: str | None
     is_unique: bool
     metadata: Mapping[str, str]
@@ -105,7 +105,7 @@ class SettledDocument:
 
     place: int
     document: DocumentId | None = None
-    """What is to be signed: the file, or its repaired copy."""
+    """Document to be signed: the file, or its repaired copy."""
     preset: SignaturePreset | None = None
     fault: ApplianceError | None = None
 
@@ -208,10 +208,10 @@ class BatchDetails:
 
     @property
     def total(self) -> int:
-        """How many documents it has."""
+        """Number of its documents."""
         return self.batch.total or sum(self.states.values())
 
     @property
     def examined(self) -> int:
-        """How many of its documents were examined."""
+        """Number of its documents that were examined."""
         return self.total if self.batch.total == 0 else self.batch.examined

@@ -18,6 +18,7 @@ import structlog
 from appliance.console.expiry_notices import Expiry
 from appliance.console.installation_state import Publication, Queue, look
 from appliance.core import metrics
+from appliance.core.backlog_store import BacklogStore
 from appliance.core.installation_store import InstallationStore
 from appliance.core.system.clock_check import ClockCheck
 from appliance.core.unit_of_work import Database, Transaction
@@ -27,7 +28,6 @@ from appliance.domain.mail.mails import MailState
 from appliance.keys.signing_hosts import ALIVE
 from appliance.keys.worker_store import WorkerStore
 from appliance.mail.mail_store import MailStore
-from appliance.requests.batch_queue import BatchQueue
 from appliance.settings import Settings
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from appliance.webhooks.message_queue import MessageQueue
@@ -156,7 +156,7 @@ async def _workers(transaction: Transaction, now: datetime) -> None:
 
 
 async def _batches(transaction: Transaction, now: datetime) -> None:
-    waiting = await BatchQueue(transaction).waiting()
+    waiting = await BacklogStore(transaction).batches(now)
     age_s = (now - waiting.oldest).total_seconds() if waiting.oldest else 0.0
     metrics.QUEUE_LENGTH.labels(_BATCHES).set(waiting.length)
     metrics.QUEUE_OLDEST.labels(_BATCHES).set(max(0.0, age_s))

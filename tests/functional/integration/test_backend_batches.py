@@ -194,7 +194,7 @@ def faults_of(answer: Any) -> list[tuple[str, str]]:
 def test_all_that_is_wrong_is_told_at_once(
     backend: TestBackend, people: list[TestPerson]
 ) -> None:
-    """How it is written by the call; by the batch later, what of its documents."""
+    """By the call, faults of its form; by the batch later, those of its documents."""
     there = {"documentoId": upload(backend, pdfs.one_page())}
     twice = {**there, "referencia": "R", "referenciaUnica": True}
     taken = {**there, "referencia": "ya", "referenciaUnica": True}

@@ -171,20 +171,20 @@ def test_damaged_documents_of_a_batch_are_repaired(
 def test_other_integrators_do_not_wait(
     appliance: Appliance, backend: TestBackend, people: list[TestPerson]
 ) -> None:
-    """For a large batch that came before theirs."""
+    """For a large batch that came before theirs: their requests are made first."""
     large = [{"contenido": content(f"largo {n}")} for n in range(200)]
+    body = order(people[1], [{"contenido": content("corto")}])
     with backend_of(appliance) as other:
-        first = backend.client.post(BATCHES, json=order(people[0], large))
-        body = order(people[1], [{"contenido": content("corto")}])
-        second = other.client.post(BATCHES, json=body)
-        ready_batch(other.client, second)
-        path = f"{BATCHES}/{first.json()['loteId']}"
-        left = backend.client.get(path).json()["estado"]
-        assert left == "en_preparacion"
-        ready_batch(backend.client, first)
+        with held(appliance, "chores"):
+            first = backend.client.post(BATCHES, json=order(people[0], large))
+            second = other.client.post(BATCHES, json=body)
+        small = ready_batch(other.client, second)["solicitudes"]
+        others = ready_batch(backend.client, first)["solicitudes"]
+    assert len(others) == 200
+    assert small[0]["solicitudId"] < others[0]["solicitudId"]
 
 
 def is_stored(appliance: Appliance, pdf: bytes) -> bool:
-    """Whether a document is kept."""
+    """Return whether a document is kept."""
     name = f"{hashlib.sha256(pdf).hexdigest()}.pdf"
     return any(appliance.settings.documents_dir.rglob(name))

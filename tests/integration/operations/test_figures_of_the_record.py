@@ -314,8 +314,8 @@ async def test_what_waits_grows_old_until_it_is_taken_up(core: CoreFixture) -> N
         assert told("rubrica_queue_oldest_seconds", queue=queue) == 0
 
 
-async def test_batches_in_preparation_are_counted(core: CoreFixture) -> None:
-    """Whoever has them in hand, since the oldest of them came."""
+async def test_batches_that_wait_are_counted(core: CoreFixture) -> None:
+    """Since the oldest of them came."""
     whose = await core.add_integrator("acme")
     for _ in range(2):
         batch = RequestBatch(

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import delete, func, select, update
 
+from appliance.core.backlog_store import BacklogStore
 from appliance.core.database.tables import (
     audit_event,
     batch_document,
@@ -52,7 +53,7 @@ from appliance.integration.orders import (
     ProcessOrder,
 )
 from appliance.people.person_store import PersonStore
-from appliance.requests.batch_queue import ATTEMPTS, BatchQueue
+from appliance.requests.batch_queue import ATTEMPTS
 from tests.support.factories.fake_sandbox import (
     BAD_PDF,
     CERTIFIED,
@@ -133,7 +134,7 @@ class Desk:
         return (await self.ask(order)).batch
 
     async def details(self, batch: RequestBatchId) -> BatchDetails:
-        """How a batch stands."""
+        """A batch and its state."""
         return await self.services.backend_batches.get(self.asking.integrator.id, batch)
 
     async def state(self, batch: RequestBatchId) -> BatchState:
@@ -162,7 +163,7 @@ class Desk:
         return (await self.services.uploads.take(order, pdf)).upload.id
 
     async def count(self, table: Any) -> int:
-        """How many rows a table has."""
+        """Number of rows of a table."""
         async with self.services.store.read() as transaction:
             query = select(func.count()).select_from(table)
             return await transaction.connection.scalar(query) or 0
@@ -173,7 +174,7 @@ class Desk:
             await transaction.connection.execute(update(table).values(**values))
 
     async def events(self) -> list[EventKind]:
-        """What the audit says of batches, in order."""
+        """Audit events of batches, in order."""
         rows = await self.services.record.audit()
         return [
             row.event.event
@@ -182,7 +183,7 @@ class Desk:
         ]
 
     async def told(self, kind: EventKind) -> dict[str, Any]:
-        """What webhooks tell of the only event of a kind."""
+        """Detail of the only event of a kind, as webhooks have it."""
         async with self.services.store.read() as transaction:
             query = select(integrator_event.c.detail).where(
                 integrator_event.c.event == kind.value
@@ -203,7 +204,7 @@ class Desk:
         return await self.services.intake.passing.sweep()
 
     def files(self) -> int:
-        """How many documents are kept."""
+        """Number of documents that are kept."""
         return len(list(self.services.settings.documents_dir.rglob("*.pdf")))
 
     async def integrator(self, code: str) -> IntegratorCaller:
@@ -289,7 +290,7 @@ async def test_progress_is_written_group_by_group(desk: Desk) -> None:
 
 
 async def test_place_is_looked_for_once_for_each_wish(desk: Desk) -> None:
-    """Of the same file, however many documents and turns want it."""
+    """For the same file, however many documents and turns want it."""
     upload = await desk.upload(many(1)[0])
     order = desk.order([upload] * GROUPS)
     one, two = (
@@ -329,7 +330,7 @@ async def test_worker_that_dies_loses_nothing(desk: Desk) -> None:
 
 
 async def test_lease_that_ends_is_taken_over(desk: Desk) -> None:
-    """Of a host that is gone; a lease that is renewed stays."""
+    """A host is gone; a lease that is renewed stays."""
     await desk.asked(desk.order(many()))
     worker = preparation_of(desk.services)
     claim = await worker.claim_next()
@@ -406,7 +407,7 @@ async def test_batch_that_kills_workers_rests_for_an_hour(desk: Desk) -> None:
 
 
 async def test_progress_ends_a_quarantine(desk: Desk) -> None:
-    """What was counted against a batch counts no more once a group is settled."""
+    """Claims are counted again from none once a group is settled."""
     await desk.asked(desk.order(many()))
     worker = preparation_of(desk.services)
     for _ in range(ATTEMPTS - 1):
@@ -593,7 +594,7 @@ async def test_upload_that_is_deleted_meanwhile_stays(desk: Desk) -> None:
 
 
 async def test_upload_of_a_refused_batch_goes_when_deleted(desk: Desk) -> None:
-    """What the batch held alone is removed once it came to nothing."""
+    """A document that the batch held alone is removed once it came to nothing."""
     upload = await desk.upload(many(1)[0])
     batch = await desk.asked(desk.order([upload, BAD_PDF]))
     whose = desk.asking.integrator.id
@@ -675,7 +676,7 @@ async def test_reference_that_is_taken_at_the_last_moment_refuses(
 async def test_files_of_open_batches_count_against_the_quota(
     tmp_path: Path, each_url: str
 ) -> None:
-    """What is too much with them is refused by its call; once they are ready, not."""
+    """A call that is too much with them is refused; once they are ready, it is not."""
     sandbox = Sandbox(pages=1)
     few = {"limit_bytes": 8192, "integrator_bytes": 8192}
     large = [b"%%PDF %d" % n + b" " * 4000 for n in range(3)]
@@ -817,19 +818,30 @@ async def test_batches_that_came_to_nothing_are_forgotten(desk: Desk) -> None:
     assert await desk.state(ready) is BatchState.READY
 
 
-async def test_batches_in_preparation_are_counted(desk: Desk) -> None:
-    """And since when the oldest of them waits."""
-    began = desk.services.clock.now()
-    await desk.asked(desk.order(many(1)))
+async def test_batches_that_wait_for_a_worker_are_counted(desk: Desk) -> None:
+    """Since they came or were let go of, unless somebody has them in hand."""
+
+    async def waiting() -> tuple[int, float | None]:
+        now = desk.services.clock.now()
+        async with desk.services.store.read() as transaction:
+            found = await BacklogStore(transaction).batches(now)
+        since = None if found.oldest is None else now - found.oldest
+        return found.length, None if since is None else since.total_seconds()
+
+    await desk.asked(desk.order(many()))
     desk.services.clock.forward(60)
     await desk.asked(desk.order(many(1, "b")))
-    async with desk.services.store.read() as transaction:
-        waiting = await BatchQueue(transaction).waiting()
-    assert (waiting.length, waiting.oldest) == (2, began)
-    await prepare_batches(desk.services)
-    async with desk.services.store.read() as transaction:
-        waiting = await BatchQueue(transaction).waiting()
-    assert (waiting.length, waiting.oldest) == (0, None)
+    assert await waiting() == (2, 60)
+    worker = preparation_of(desk.services)
+    claim = await worker.claim_next()
+    assert claim is not None
+    assert await waiting() == (1, 0)
+    assert await worker.take_turn(claim, 0.0) is Turn.UNFINISHED
+    await worker.let_go(claim)
+    desk.services.clock.forward(7)
+    assert await waiting() == (2, 7)
+    await desk.set(integrator, disabled=desk.services.clock.now())
+    assert await waiting() == (0, None)
 
 
 async def test_audit_of_a_batch_names_its_integrator(desk: Desk) -> None:

@@ -55,7 +55,7 @@ class Sandbox(FakeInspector):
 
 @dataclass
 class Turns:
-    """What a worker does to batches, seen from beside it."""
+    """Turns of a worker, seen from beside it."""
 
     preparation: BatchPreparation
     turned: asyncio.Event
@@ -122,7 +122,7 @@ class Scene:
         return made.batch
 
     async def state(self, batch: RequestBatchId) -> BatchState:
-        """How it stands."""
+        """State of a batch."""
         whose = self.asking.integrator.id
         return (await self.services.backend_batches.get(whose, batch)).batch.state
 
@@ -182,7 +182,7 @@ async def test_batch_that_is_put_off_comes_again(scene: Scene) -> None:
 
 
 async def test_batch_that_is_taken_back_ends_its_turn(scene: Scene) -> None:
-    """What the worker had in progress counts no more, and it goes on with others."""
+    """The worker's group in progress counts no more, and it goes on with others."""
     async with scene.worker():
         batch = await scene.asked(3)
         await scene.sandbox.begun.wait()

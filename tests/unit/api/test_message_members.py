@@ -1,4 +1,4 @@
-"""What webhooks tell of an event, against the schema of their messages."""
+"""Members of webhooks' messages, against their schema."""
 
 from appliance.api.wire.backend_answers import MessageData
 from appliance.domain.requests.history import TOLD

@@ -176,7 +176,7 @@ class BatchMember(TypedDict):
 
 
 class BatchProgress(TypedDict):
-    """How far a batch is prepared."""
+    """Progress of the preparation of a batch."""
 
     documentos: int
     examinados: int
