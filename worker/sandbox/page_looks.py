@@ -70,11 +70,11 @@ class PageLooks:
 
         Args:
             number: 1-based.
-            marks: x0, y0, x1, y1 on the page as seen, in points from its left and top.
+            marks: x0, y0, x1, y1 on the page as seen, from its left and top, in parts
+                of its width and height.
         """
         picture = self.picture(number).copy()
-        width, height = self._document[number - 1].get_size()
-        across, down = picture.width / max(width, 1), picture.height / max(height, 1)
+        across, down = picture.size
         for x0, y0, x1, y1 in marks:
             box = (
                 math.floor(x0 * across) - _MARGIN_PX,

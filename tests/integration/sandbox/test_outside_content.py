@@ -123,7 +123,7 @@ def test_appearance_that_cannot_be_read_is_told() -> None:
     pages = walk_pages(PdfFileReader(io.BytesIO(pdf), strict=False).root, PAGES).pages
 
     assert find_missing_appearances(pages, Budget(99)) == {FindingKind.UNEXAMINED_PARTS}
-    assert refusal(pdf) is ErrorCode.PDF_UNVERIFIABLE
+    assert refusal(pdf) is ErrorCode.PDF_AMBIGUOUS
     assert told(repair(pdf).pdf) == set()
 
 

@@ -176,7 +176,8 @@ def test_reference_in_a_signed_document_is_numbered_above() -> None:
     above = demand_single_reading(pdf, PAGES, signed=True)
 
     assert above == 5000
-    copy = sign(pdf, (TrialSignature(),), above, FONTS).pdf
+    described = Inspection(len(pdf), (), (), 1, None, last_number=above)
+    copy = sign(pdf, (TrialSignature(),), described, FONTS).pdf
     assert min(_numbers(copy) - _numbers(pdf)) == 5001
 
 
@@ -258,7 +259,7 @@ def test_second_stamp_leaves_reals_as_they_are() -> None:
 
     assert len(described.pages) == 2
     chain = chains(described, FONTS)[0]
-    copy = sign(pdf, chain, described.last_number, FONTS)
+    copy = sign(pdf, chain, described, FONTS)
     assert len(chain) == len(copy.marks) == 2
     assert {each.answer for each in weigh(copy.pdf).values()} <= {Answer.YES, Answer.NO}
     assert all(weigh(copy.pdf)[name].answer is Answer.YES for name in copy.fields)
@@ -281,11 +282,31 @@ def test_strings_are_written_again_by_their_bytes() -> None:
     )
     described = taken(pdf)
 
-    copy = sign(pdf, chains(described, FONTS)[0], described.last_number, FONTS).pdf
+    copy = sign(pdf, chains(described, FONTS)[0], described, FONTS).pdf
 
     with pikepdf.open(io.BytesIO(copy)) as opened:
         kept = opened.pages[0].obj.Resources.ColorSpace.C[3]
     assert bytes(kept) == bytes.fromhex(palette.strip(b"<>").decode())
+
+
+@pytest.mark.parametrize("name", [b"/#F1", b"/#C3#B1", b"/#FE#FF"])
+def test_names_are_written_again_by_their_bytes(name: bytes) -> None:
+    """A font of a name that is no UTF-8 is found by the content after a stamp, too."""
+    page = PAGE[:-2] + b"/Resources<</Font<<%s 5 0 R>>>>>>" % name
+    pdf = hostile_pdfs.build(
+        {
+            1: b"<</Type/Catalog/Pages 2 0 R>>",
+            2: b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            3: page,
+            4: CONTENT,
+            5: b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        }
+    )
+    described = taken(pdf)
+
+    copy = sign(pdf, chains(described, FONTS)[0], described, FONTS).pdf
+
+    assert name + b" 5 0 R" in copy[len(pdf) :]
 
 
 def test_trailer_without_information_stays_so() -> None:
@@ -299,7 +320,7 @@ def test_trailer_without_information_stays_so() -> None:
     pdf = revision.table().replace(b"/Size 1000", b"/Size 6")
     described = taken(pdf)
 
-    copy = sign(pdf, chains(described, FONTS)[0], described.last_number, FONTS).pdf
+    copy = sign(pdf, chains(described, FONTS)[0], described, FONTS).pdf
 
     with pikepdf.open(io.BytesIO(copy)) as opened:
         assert "/Info" not in opened.trailer
@@ -314,7 +335,7 @@ def test_fields_that_readers_draw_stay_so() -> None:
     )
     described = taken(pdf)
 
-    copy = sign(pdf, chains(described, FONTS)[0], described.last_number, FONTS).pdf
+    copy = sign(pdf, chains(described, FONTS)[0], described, FONTS).pdf
 
     with pikepdf.open(io.BytesIO(copy)) as opened:
         form: Any = opened.Root.AcroForm

@@ -161,7 +161,6 @@ EXTERNAL: Final[Mapping[str, bytes]] = {
 
 INSIDE: Final[Mapping[str, bytes]] = {
     "file that is null": plain(o4=stream(b"/F null", b"0 0 9 9 re f")),
-    "file that is not there": plain(o4=stream(b"/F 99 0 R", b"0 0 9 9 re f")),
     "file without a name": plain(o4=stream(b"/F()", b"0 0 9 9 re f")),
     "specification of nothing": plain(o4=stream(b"/F<<>>", b"0 0 9 9 re f")),
     "file that is none": plain(o4=stream(b"/F 4", b"0 0 9 9 re f")),

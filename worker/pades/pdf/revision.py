@@ -39,7 +39,7 @@ from pyhanko.sign.signers.pdf_byterange import PdfByteRangeDigest
 
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from worker.pades.pdf.fast_reader import Reader
-from worker.pades.pdf.kept_values import is_new
+from worker.pades.pdf.kept_values import ByteName, is_new
 
 _OWN_ENTRIES: Final = frozenset({"/Root", "/Encrypt", "/ID", "/Prev", "/Size"})
 _ENDS_OF_LINE: Final = (b"\n", b"\r")
@@ -345,7 +345,7 @@ def write_object(out: io.BytesIO, value: Any) -> None:
 def _write_entries(out: io.BytesIO, entries: Mapping[NameObject, PdfObject]) -> None:
     out.write(b"<<\n")
     for key, value in entries.items():
-        if len(key) <= _CACHED_NAME:
+        if len(key) <= _CACHED_NAME and not isinstance(key, ByteName):
             out.write(_name(key))
         else:
             key.write_to_stream(out)

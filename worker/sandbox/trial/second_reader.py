@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from typing import Any, Final
 
 import pikepdf
@@ -40,7 +41,6 @@ _ADDED: Final = frozenset(
         "/ParentTree",
         "/ParentTreeNextKey",
         "/Nums",
-        "/Limits",
         # Validation data (ISO 32000-2, 12.8.4.3).
         "/Certs",
         "/OCSPs",
@@ -49,6 +49,7 @@ _ADDED: Final = frozenset(
     }
 )
 """Entries that a signature may add, make longer, or raise."""
+_LIMITS: Final = "/Limits"
 _OF_SIGNATURE: Final = re.compile(r"/[0-9A-F]{40}")
 """Key of a signature's own validation data."""
 _OF_FIELD: Final = frozenset({"/V", "/AP", "/TU", "/F", "/P"})
@@ -85,8 +86,7 @@ class OriginalDocument:
 
         Args:
             signed: a signed copy.
-            marks: where something is seen in it that was not: by 1-based page, in
-                points from its left and top, as it is seen.
+            marks: where something is seen in it that was not, as of `SignedCopy`.
 
         Raises:
             DocumentRefusedError: `PDF_UNVERIFIABLE`.
@@ -187,12 +187,15 @@ def _is_kept(old: Any, new: Any) -> bool:
 def _are_entries_kept(old: pikepdf.Object, new: pikepdf.Object) -> bool:
     """Say whether a dictionary lacks nothing, and what is new in it may be."""
     may_be_filled = _is_signature_field(new)
+    # Not by `get`, which takes no name that is not UTF-8.
+    before, after = dict(old.items()), dict(new.items())
     return all(
-        _told(old.get(key)) == _told(new.get(key))
+        _told(before.get(key)) == _told(after.get(key))
         or (may_be_filled and key in _OF_FIELD)
-        or (key in _ADDED and _is_grown(old.get(key), new.get(key)))
-        or (old.get(key) is None and _OF_SIGNATURE.fullmatch(key) is not None)
-        for key in old.keys() | new.keys()
+        or (key in _ADDED and _is_grown(before.get(key), after.get(key)))
+        or (key == _LIMITS and _is_raised(before.get(key), after.get(key)))
+        or (before.get(key) is None and _OF_SIGNATURE.fullmatch(key) is not None)
+        for key in before.keys() | after.keys()
     )
 
 
@@ -206,6 +209,17 @@ def _is_grown(was: Any, has: Any) -> bool:
         # Of its own number it would be compared by itself, and has it still.
         return not was.is_indirect and _is_kept(was, has)
     return was is None or has is not None
+
+
+def _is_raised(was: Any, has: Any) -> bool:
+    """Say whether the limits of a node begin as they did, and end no earlier.
+
+    Source: ISO 32000-2, 7.9.7 (number trees).
+    """
+    if not isinstance(was, pikepdf.Array) or not isinstance(has, pikepdf.Array):
+        return False
+    (least, most), (first, last) = was.as_list(), has.as_list()
+    return _told(least) == _told(first) and _told(most)[1] <= _told(last)[1]  # type: ignore[operator]
 
 
 def _is_longer(old: pikepdf.Object, new: pikepdf.Object) -> bool:
@@ -238,7 +252,8 @@ def _told(value: Any, depth: int = 0) -> tuple[object, object]:
     if value.is_indirect:
         return _REFERENCE, value.objgen
     if isinstance(value, pikepdf.Dictionary):
-        return dict, [(k, _told(value[k], depth + 1)) for k in sorted(value.keys())]
+        items = sorted(value.items(), key=itemgetter(0))
+        return dict, [(key, _told(each, depth + 1)) for key, each in items]
     if isinstance(value, pikepdf.Array):
         return list, [_told(each, depth + 1) for each in value.as_list()]
     return bytes, value.unparse()

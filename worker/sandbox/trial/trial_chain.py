@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from appliance.domain.appearance.geometry import size_as_seen
 from appliance.domain.appearance.stamp import StampLayout, lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.documents import (
@@ -65,8 +66,8 @@ class SignedCopy:
     Args:
         pdf: the whole file.
         fields: full names of the signatures' fields, in order.
-        marks: where something is seen that was not: by 1-based page, x0, y0, x1, y1 in
-        points from its left and top, as it is seen.
+        marks: where something is seen that was not: by 1-based page, x0, y0, x1, y1
+        from its left and top as it is seen, in parts of its width and height.
     """
 
     pdf: bytes = field(repr=False)
@@ -142,7 +143,7 @@ def _in_field(
 def sign(
     pdf: bytes,
     chain: Sequence[TrialSignature],
-    above: int,
+    described: Inspection,
     fonts: StampFonts | None,
 ) -> SignedCopy:
     """Sign a document by each signature of a chain, and raise it as far as levels go.
@@ -150,7 +151,7 @@ def sign(
     Args:
         pdf: the whole file.
         chain: one signature at least.
-        above: number above which new objects are numbered.
+        described: the document.
         fonts: of the stamps.
 
     Raises:
@@ -165,8 +166,15 @@ def sign(
         fields.append(f"{name}n{at}" if own is None else own.name)
         if each.layout is not None:
             seen = each.layout
-            box = (seen.x, seen.y, seen.x + seen.width, seen.y + seen.height)
+            width, height = size_as_seen(described.pages[seen.page - 1])
+            box = (
+                seen.x / width,
+                seen.y / height,
+                (seen.x + seen.width) / width,
+                (seen.y + seen.height) / height,
+            )
             marks.setdefault(seen.page, []).append(box)
+        above = described.last_number
         signed = _append_signature(file, each, fields[-1], above, fonts)
     _append_timestamp(file, signed)
     return SignedCopy(file.content, tuple(fields), marks)

@@ -68,7 +68,7 @@ def prove_signable(
         del pages
     with closing(OriginalDocument(pdf)) as original:
         for chain in chains(described, fonts):
-            signed = sign(pdf, chain, described.last_number, fonts)
+            signed = sign(pdf, chain, described, fonts)
             reader = _read_back(signed, len(described.pages), limit)
             if len(chain) > 1 or earlier:
                 _demand_whole(signed, reader, earlier)

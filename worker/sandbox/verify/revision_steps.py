@@ -60,7 +60,6 @@ from worker.sandbox.verify.revisions import (
     ReferenceIndex,
     RevisionView,
     Use,
-    demand_clear_names,
     differs_in_kind,
     references,
     same,
@@ -304,11 +303,7 @@ def _place_of(step: StepContext, context: object) -> Use | None:
 
 
 def _is_same(step: StepContext, key: Key) -> bool:
-    """Return whether an object was written again as it was.
-
-    Raises:
-        UnclearNameError: it was, but for names that may be spelled differently.
-    """
+    """Return whether an object was written again as it was."""
     ref = Reference(*key)
     before = step.old.revisions.last_change(key, step.old.revision)
     if before is None:
@@ -317,10 +312,7 @@ def _is_same(step: StepContext, key: Key) -> bool:
     if key[0] in step.index.pages.numbers and isinstance(new, DictionaryObject):
         copied = copied_entries(step, key)
         new = DictionaryObject({k: v for k, v in dict.items(new) if k not in copied})
-    if not same(old, new):
-        return False
-    demand_clear_names(step.new(ref))
-    return True
+    return same(old, new)
 
 
 def _orphans(step: StepContext, fresh: set[Key]) -> set[Key]:

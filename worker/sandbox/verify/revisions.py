@@ -16,7 +16,6 @@ from pyhanko.pdf_utils.generic import (
     EncryptedObjAccess,
     FloatObject,
     IndirectObject,
-    NameObject,
     NullObject,
     NumberObject,
     PdfObject,
@@ -27,6 +26,7 @@ from pyhanko.pdf_utils.generic import (
 from pyhanko.pdf_utils.reader import HistoricalResolver, PdfFileReader
 from pyhanko.pdf_utils.xref import XRefSectionData
 
+from worker.pades.pdf.kept_values import ByteName
 from worker.sandbox.inspect.pdf_objects import Budget, Key, entry, key_of
 
 TRAILER: Final[Key] = (0, 0)
@@ -301,47 +301,6 @@ def _decrypted(value: Any) -> Any:
     return value
 
 
-class UnclearNameError(ValueError):
-    """Two objects are alike but for names that may be spelled differently."""
-
-
-def demand_clear_names(value: object) -> None:
-    """Demand that equal names of an object have equal bytes.
-
-    pyHanko decodes a name as Latin-1 if it is no UTF-8, and keeps no bytes. `/#C3#B1`
-    and `/#F1` are equal to it, and two names to a reader.
-
-    Args:
-        value: an object that has an equal one in another revision.
-
-    Raises:
-        UnclearNameError: a name may be spelled in either way.
-
-    Source: ISO 32000-2, 7.3.5 (a name is a sequence of bytes).
-    """
-    todo = [value]
-    while todo:
-        item = todo.pop()
-        if isinstance(item, DictionaryObject):
-            todo += [*item.keys(), *dict.values(item)]
-        elif isinstance(item, ArrayObject):
-            todo += list.__iter__(item)
-        elif isinstance(item, NameObject) and _is_unclear(item):
-            raise UnclearNameError
-
-
-def _is_unclear(name: str) -> bool:
-    if name.isascii():
-        return False
-    try:
-        name.encode("latin-1").decode("utf-8")
-    except UnicodeEncodeError:
-        return False  # no Latin-1, so it was read as UTF-8
-    except UnicodeDecodeError:
-        return True
-    return False  # these bytes would have been read as other characters
-
-
 def same(
     old: object, new: object, *, spelled: bool = True, reals: bool = False
 ) -> bool:
@@ -363,6 +322,9 @@ def same(
         a, b, is_item = todo.pop()
         if isinstance(a, DictionaryObject) and isinstance(b, DictionaryObject):
             if a.keys() != b.keys() or not _same_data(a, b):
+                return False
+            # Equal names may have other bytes (ISO 32000-2, 7.3.5).
+            if byte_names(a) != byte_names(b):
                 return False
             todo += ((a.raw_get(key), b.raw_get(key), False) for key in a)
         elif isinstance(a, ArrayObject) and isinstance(b, ArrayObject):
@@ -404,6 +366,11 @@ def differs_in_kind(old: object, new: object) -> bool:
         ):
             return True
     return False
+
+
+def byte_names(dictionary: DictionaryObject) -> set[str]:
+    """Keys that are no UTF-8: others that are read alike are other names."""
+    return {key for key in dictionary if isinstance(key, ByteName)}
 
 
 def _encoding(value: object) -> object:
