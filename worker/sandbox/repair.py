@@ -6,6 +6,7 @@ none referred to that is not there. No file that holds a signature is touched, a
 that was cut off: what it lacks nobody knows.
 """
 
+import hashlib
 import io
 import re
 import warnings
@@ -28,6 +29,8 @@ from worker.sandbox.metadata_repair import mend_metadata
 from worker.sandbox.page_looks import are_drawn_alike
 
 _HEADER: Final = b"%PDF-"
+_COPY: Final = b"copy of "
+_ID_BYTES: Final = 16
 _DICTIONARIES: Final = ("/Extensions", "/StructTreeRoot", "/MarkInfo")
 """Entries of the catalog that validators take for dictionaries."""
 _USAGE_RIGHTS: Final = ("/UR", "/UR3")
@@ -69,6 +72,12 @@ def repair(pdf: bytes) -> RepairedCopy:
             _demand_unsigned(pdf, opened)
             pages = len(opened.pages)  # which mends the tree
             mended = _mend(opened)
+            if not opened.is_encrypted:
+                # So that each file has a copy of its own: the record knows a document
+                # by its bytes. Encryption needs the identifier that there is, and makes
+                # each copy another one anyway.
+                name = hashlib.sha256(_COPY + pdf).digest()[:_ID_BYTES]
+                opened.trailer["/ID"] = pikepdf.Array([pikepdf.String(name)] * 2)
             copy = _written(opened)
             said = [str(each) for each in opened.get_warnings()]
     except pikepdf.PasswordError as exc:

@@ -310,7 +310,7 @@ async def test_same_damaged_file_gets_the_same_copy(
 async def test_record_names_the_original_and_the_copy_does_not(
     intake: Intake, documents: LocalBlobStore, sqlite_core: CoreFixture
 ) -> None:
-    """Two files that differ in their damage alone may have the same copy."""
+    """Two files that differ in their damage alone have a copy each."""
     copies = []
     for content in (REPAIRED["junk-after"], REPAIRED["startxref-wrong"]):
         kept = await keep(intake, sqlite_core, content)
