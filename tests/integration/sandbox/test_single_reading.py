@@ -195,8 +195,8 @@ def test_numbers_without_room_are_written_anew() -> None:
             1: b"<</Type/Catalog/Pages 2 0 R>>",
             2: b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
             3: PAGE.replace(b"4 0 R", b"%d 0 R" % high),
-            high: CONTENT,
-        }
+        },
+        apart=high,
     )
 
     assert refusal(gap) is ErrorCode.PDF_AMBIGUOUS

@@ -16,8 +16,16 @@ NO_MARKS = b"<</Type/XObject/Subtype/Form/BBox[0 0 9 9]/Length 0>>stream\n\nends
 CONTENT = b"<</Length 18>>stream\n0 0 100 100 re f 0 \nendstream"
 
 
-def build(objects: Mapping[int, bytes], trailer: bytes = b"") -> bytes:
-    """Write objects with a right cross-reference table; 1 is the catalog."""
+def build(
+    objects: Mapping[int, bytes], trailer: bytes = b"", apart: int | None = None
+) -> bytes:
+    """Write objects with a right cross-reference table; 1 is the catalog.
+
+    Args:
+        objects: by number; the numbers between them are listed as free.
+        trailer: further entries.
+        apart: number of one more object, `CONTENT`, with a subsection of its own.
+    """
     out = bytearray(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
     offsets = {}
     for number, body in objects.items():
@@ -32,6 +40,10 @@ def build(objects: Mapping[int, bytes], trailer: bytes = b"") -> bytes:
             0 if offset else 65535,
             b"n" if offset else b"f",
         )
+    if apart is not None:
+        out[start:start] = content = b"%d 0 obj\n%s\nendobj\n" % (apart, CONTENT)
+        out += b"%d 1\n%010d 00000 n \n" % (apart, start)
+        start, size = start + len(content), apart + 1
     out += b"trailer\n<</Size %d/Root 1 0 R%s>>\n" % (size, trailer)
     out += b"startxref\n%d\n%%%%EOF\n" % start
     return bytes(out)
