@@ -83,7 +83,7 @@ _TOKEN: Final = re.compile(
     + _STOP
     + rb"|(?P<open><<|\[)|(?P<close>>>|\])"
     + rb"|<(?P<hex>(?:[0-9A-Fa-f]{2})*+)>"
-    + rb"|\((?P<text>(?:[^()\\\r]|\\[0-3][0-7]{2})*+)\)"
+    + rb"|\((?P<text>[^()\\\r]*+(?:\\[0-3][0-7]{2}[^()\\\r]*+)*)\)"
     + rb"|(?P<word>true|false|null)"
     + _STOP
     + rb")"
