@@ -61,6 +61,8 @@ class FindingKind(StrEnum):
     """Annotations or filled fields that each program draws as it likes."""
     UNEMBEDDED_FONTS = "unembedded_fonts"
     """Text in a font that is neither in the file nor one of the standard 14."""
+    DRAWN_DIFFERENTLY = "drawn_differently"
+    """Content that common programs are known to draw differently."""
     LAYERS = "layers"
     HIDDEN_ANNOTATIONS = "hidden_annotations"
     """Annotations or fields that are there and not shown."""

@@ -33,6 +33,7 @@ from worker.sandbox.inspect.hidden_content import find_kept_back
 from worker.sandbox.inspect.hidden_text import examine_text
 from worker.sandbox.inspect.missing_appearances import find_missing_appearances
 from worker.sandbox.inspect.object_scan import scan_objects
+from worker.sandbox.inspect.odd_annotations import find_odd_annotations
 from worker.sandbox.inspect.pages import page_box, walk_pages
 from worker.sandbox.inspect.pdf_objects import Budget
 from worker.sandbox.inspect.signature_permissions import signing_facts
@@ -115,6 +116,7 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
     hidden = find_hidden(tree.pages, fields, budget)
     findings |= active.found | hidden.found
     findings |= find_missing_appearances(tree.pages, budget)
+    findings |= find_odd_annotations(tree.pages, budget)
     findings |= find_kept_back(reader, tree.pages, budget)
     scan = scan_objects(pdf, tree.pages)
     findings |= scan.found
