@@ -8,7 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from appliance.documents.document_bytes import rounds_of, sha256_of, size_of
-from appliance.domain.documents import Damage, FindingKind, Inspection, Repair
+from appliance.domain.documents import (
+    FIELD_LOOK,
+    Damage,
+    FindingKind,
+    Inspection,
+    Repair,
+)
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ports import DocumentBytes, PdfInspector
 from appliance.settings import DocumentSettings
@@ -220,7 +226,9 @@ class Examination:
 def _is_to_repair(inspection: Inspection) -> bool:
     """Whether a readable file is better written anew, and may still be changed."""
     found = _BETTER_ANEW.intersection(inspection.findings)
-    return bool(found) and not inspection.signatures
+    # A signature takes the place of what an empty field of the document says.
+    speaks = any(FIELD_LOOK in each.needs for each in inspection.signing.empty)
+    return (bool(found) or speaks) and not inspection.signatures
 
 
 def _demand_sound(copy: Inspection) -> None:

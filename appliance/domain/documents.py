@@ -200,6 +200,10 @@ def signed_name(file_name: str) -> str:
     return f"{stem}-firmado.pdf"
 
 
+FIELD_LOOK: Final = "AP"
+"""What a field needs whose look says something."""
+
+
 @dataclass(frozen=True, slots=True)
 class EmptyField:
     """A signature field that nobody has signed."""
@@ -215,7 +219,11 @@ class EmptyField:
     closes: bool = False
     """Its own lock would forbid any signature in a field that is made later."""
     needs: tuple[str, ...] = ()
-    """Binding seed values that are not honoured here, by their PDF names."""
+    """What is not honoured here, by PDF names.
+
+    Binding seed values; `Kids`, widgets that are objects of their own; `AP`, a look
+    with words or pictures, which would be lost.
+    """
     digests: tuple[str, ...] = ()
     """Digests that bind, such as `sha256`; empty: any."""
     certifies: int | None = None

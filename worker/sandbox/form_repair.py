@@ -1,8 +1,9 @@
 """Puts a document's form right in a repaired copy; in a confined job only.
 
 Only what validators raise errors for is touched: fields of one name beside one
-another, fields that are none, names that are no names. How a page looks does not
-change, for that is drawn from widgets, which stay where they are.
+another, fields that are none, names that are no names, and the words of an empty
+signature field, which signing would take away. How a page looks does not change
+otherwise, for that is drawn from widgets, which stay where they are.
 
 Source: ISO 32000-2, 12.7.4.2 (names), 12.5.5 and 12.7.5.2 (appearances by state).
 """
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import pikepdf
+
+from worker.sandbox.inspect.field_looks import speaks
 
 _FIELDS_MOST: Final = 200_000
 _NAME_CHARS: Final = 1000
@@ -78,6 +81,8 @@ class FormMender:
                 self._found = True
                 del field["/T"]
             self._mend_look(field)
+            if field.get("/FT", level.kind) == "/Sig":
+                self._mend_empty(field)
             if "/T" in field:
                 self._mend_name(field, names)
                 kind = field.get("/FT", level.kind)
@@ -120,6 +125,20 @@ class FormMender:
         if not isinstance(raw, pikepdf.String) or unique != str(raw):
             self._found = True
             field.T = pikepdf.String(unique)
+
+    def _mend_empty(self, field: pikepdf.Object) -> None:
+        """Take the words out of an empty signature field, which a signer would read."""
+        looks = field.get("/AP")
+        drawn = looks.get("/N") if isinstance(looks, pikepdf.Dictionary) else None
+        if "/V" in field or drawn is None:
+            return
+        drawings = [drawn] if isinstance(drawn, pikepdf.Stream) else drawn.values()
+        if any(
+            isinstance(each, pikepdf.Stream) and speaks(each.read_bytes())
+            for each in drawings
+        ):
+            self._found = True
+            del field["/AP"]
 
     def _mend_look(self, field: pikepdf.Object) -> None:
         """Name the state of a widget that has a drawing for each and shows none."""

@@ -244,7 +244,7 @@ def _page_listed_twice() -> bytes:
 
 def test_second_stamp_leaves_reals_as_they_are() -> None:
     """A page with `0.0` in its box is written again for the second signer's stamp."""
-    page = PAGE.replace(b"[0 0 200 300]", b"[0.0 0.0 200.0 300.50]")
+    page = PAGE.replace(b"[0 0 200 300]", b"[0.0 0. 200. 300.50]")
     pdf = hostile_pdfs.build(
         {
             1: b"<</Type/Catalog/Pages 2 0 R>>",
