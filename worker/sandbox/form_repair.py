@@ -10,7 +10,7 @@ Source: ISO 32000-2, 12.7.4.2 (names), 12.5.5 and 12.7.5.2 (appearances by state
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pikepdf
 
@@ -18,6 +18,7 @@ from worker.sandbox.inspect.field_looks import speaks
 
 _FIELDS_MOST: Final = 200_000
 _NAME_CHARS: Final = 1000
+_ANCESTORS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +47,47 @@ class FormMender:
 
     def mend(self) -> bool:
         """Do it; whether something was wrong."""
-        form = self._opened.Root.get("/AcroForm")
-        if form is None:
-            return False
+        root = self._opened.Root
+        form: object = root.get("/AcroForm")
         if not isinstance(form, pikepdf.Dictionary):
-            del self._opened.Root["/AcroForm"]
-            return True
+            fields = [*self._fields_of_pages()]
+            if not fields:
+                is_there = "/AcroForm" in root
+                if is_there:
+                    del root["/AcroForm"]
+                return is_there
+            self._found = True
+            form = root["/AcroForm"] = self._opened.make_indirect(
+                pikepdf.Dictionary(Fields=pikepdf.Array(fields))
+            )
         todo = [_Level(form, "/Fields", None)]
         while todo:
             todo.extend(self._mend_level(todo.pop()))
         return self._found
+
+    def _fields_of_pages(self) -> Iterator[pikepdf.Object]:
+        """Topmost nodes of the fields that pages show, each once.
+
+        As of a page that was taken out of a form: PDFium draws fields of a form alone.
+        """
+        seen = set()
+        for page in self._opened.pages:
+            notes = page.obj.get("/Annots")
+            for note in [*notes] if isinstance(notes, pikepdf.Array) else []:
+                if (
+                    not isinstance(note, pikepdf.Dictionary)
+                    or note.get("/Subtype") != "/Widget"
+                ):
+                    continue
+                top: Any = note if note.objgen[0] else None
+                for _ in range(_ANCESTORS):
+                    above = None if top is None else top.get("/Parent")
+                    if not isinstance(above, pikepdf.Dictionary) or not above.objgen[0]:
+                        break
+                    top = above
+                if top is not None and top.objgen not in seen:
+                    seen.add(top.objgen)
+                    yield top
 
     def _mend_level(self, level: _Level) -> Iterator[_Level]:
         """Put fields beside one another right; gives the levels below them."""

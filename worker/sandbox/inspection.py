@@ -18,6 +18,7 @@ from worker.pades.pdf.predictors import use_all_predictors
 from worker.pades.pdf.revision import demand_extensible
 from worker.sandbox.inspect.active_content import ActiveContent
 from worker.sandbox.inspect.content_bombs import unfold_pages
+from worker.sandbox.inspect.formless_fields import demand_form
 from worker.sandbox.inspect.forms import (
     certification_level,
     count_signatures,
@@ -102,6 +103,7 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
     tree = walk_pages(catalog, limit)
     has_content = unfold_pages(tree.pages, strict=strict)
     budget = Budget(_STEPS)
+    demand_form(catalog, tree.pages, budget)
     fields = form_fields(catalog, budget)
     if has_xfa(catalog):
         if is_xfa_dynamic(catalog, tree.pages, has_content=has_content):

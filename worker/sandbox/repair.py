@@ -97,7 +97,8 @@ def _mend(opened: pikepdf.Pdf) -> set[Damage]:
     found = set()
     if mend_metadata(opened):
         found.add(Damage.METADATA)
-    if FormMender(opened).mend() | mend_annotations(opened):
+    # Annotations first: a widget has to have a number before a form can list it.
+    if mend_annotations(opened) | FormMender(opened).mend():
         found.add(Damage.FORM_FIELDS)
     for key in _DICTIONARIES:
         entry = opened.Root.get(key)

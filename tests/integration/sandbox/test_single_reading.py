@@ -383,3 +383,34 @@ def test_encrypted_copy_has_no_object_streams() -> None:
     copy = repair(pdf).pdf
     assert b"/ObjStm" not in copy
     assert FindingKind.ENCRYPTED_EMPTY_PASSWORD in taken(copy).findings
+
+
+_WIDGET: Final = b"<</Type/Annot/Subtype/Widget/F 4/Rect[9 9 90 90]/AP<</N 6 0 R>>%s>>"
+
+
+@pytest.mark.parametrize(
+    ("form", "widget", "above"),
+    [
+        (b"", b"/FT/Tx/T(a)/V(x)", b"null"),
+        (b"/AcroForm null", b"/FT/Tx/T(a)/V(x)", b"null"),
+        (b"", b"/FT/Tx/Parent 7 0 R", b"<</T(a)/V(x)/Kids[5 0 R]>>"),
+    ],
+)
+def test_fields_without_a_form_get_one(
+    form: bytes, widget: bytes, above: bytes
+) -> None:
+    """PDFium shows them only once a signature has made a form."""
+    pdf = hostile_pdfs.plain(
+        form,
+        b"/Annots[5 0 R]",
+        o5=_WIDGET % widget,
+        o6=hostile_pdfs.NO_MARKS,
+        o7=above,
+    )
+
+    assert refusal(pdf) is ErrorCode.PDF_AMBIGUOUS
+    made = repair(pdf)
+    assert Damage.FORM_FIELDS in made.damage
+    with pikepdf.open(io.BytesIO(made.pdf)) as copy:
+        assert copy.Root.AcroForm.Fields[0].T == "a"
+    assert taken(made.pdf)
