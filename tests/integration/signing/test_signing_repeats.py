@@ -4,6 +4,7 @@ Source: decisions "repeating firmar".
 """
 
 import asyncio
+import hashlib
 from datetime import timedelta
 
 import pytest
@@ -41,6 +42,34 @@ async def test_repeat_after_signed_with_other_parameters_is_refused(
     await front.signed(front.command(request))
 
     assert await front.code(front.command(request, RED)) is C.ALREADY_SIGNED
+
+
+@pytest.mark.parametrize("is_signed", [True, False])
+async def test_repeat_that_means_another_document_is_refused(
+    sqlite_front: SigningFront, *, is_signed: bool
+) -> None:
+    """Signed or in progress: 412 or 422, and no password is looked at."""
+    front, pdf = sqlite_front, b"%PDF-1.7 this one"
+    seen = hashlib.sha256(pdf).hexdigest()
+    request = await front.new_request(sha256=seen)
+    first = front.start(front.command(request))
+    await front.notified()
+    if is_signed:
+        await front.work_off()
+
+    other = front.command(request, password=WRONG, if_match="0" * 64)
+    assert await front.code(other) is C.DOCUMENT_CHANGED
+    plain = front.command(request, password=WRONG)
+    assert await front.code(plain, pdf + b"\n") is C.DOCUMENT_MISMATCH
+    right = front.command(request, password=WRONG, if_match=seen)
+    again = asyncio.create_task(front.sign(right, pdf))
+    if not is_signed:
+        await front.awaited(2)
+        await front.work_off()
+
+    assert await again == await first
+    assert await front.counted() == 0
+    assert len(await front.activations()) == 1
 
 
 async def test_repeat_in_progress_waits_for_the_same_result(
