@@ -4,11 +4,17 @@ Source: docs/documents.md; decisions "PDFs".
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.documents.document_bytes import rounds_of, sha256_of, size_of
-from appliance.domain.documents import Damage, FindingKind, Inspection, Repair
+from appliance.domain.documents import (
+    Damage,
+    FindingKind,
+    Inspection,
+    Repair,
+    as_it_came,
+)
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ports import DocumentBytes, PdfInspector
 from appliance.settings import DocumentSettings
@@ -142,7 +148,7 @@ class Examination:
             DocumentRefusedError: it is not taken here.
             ApplianceError: `SANDBOX_UNAVAILABLE`.
         """
-        inspection = as_repaired(await self._inspector.inspect(copy), repair)
+        inspection = as_it_came(await self._inspector.inspect(copy), repair)
         self._demand_allowed(inspection)
         return Examined(copy, inspection, repair)
 
@@ -191,7 +197,7 @@ class Examination:
         if damage <= {Damage.LOOK}:
             damage.add(Damage.SYNTAX)
         origin = Repair(await sha256_of(pdf), tuple(sorted(damage)))
-        return Examined(repaired.pdf, as_repaired(described, origin), origin)
+        return Examined(repaired.pdf, as_it_came(described, origin), origin)
 
     def _demand_allowed(self, inspection: Inspection) -> None:
         """Refuse what the installation does not sign.
@@ -231,16 +237,3 @@ def _demand_sound(copy: Inspection) -> None:
     """
     if copy.signatures or FindingKind.DAMAGED in copy.findings:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "still damaged")
-
-
-def as_repaired(inspection: Inspection, repair: Repair) -> Inspection:
-    """The inspection of a copy, with the findings that it is one.
-
-    Args:
-        inspection: by the sandbox, which cannot know.
-        repair: by which it was made.
-    """
-    findings = {*inspection.findings, FindingKind.REPAIRED}
-    if Damage.LOOK in repair.damage:
-        findings.add(FindingKind.REPAIRED_LOOK)
-    return replace(inspection, findings=tuple(sorted(findings)))
