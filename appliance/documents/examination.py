@@ -4,7 +4,7 @@ Source: docs/documents.md; decisions "PDFs".
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.documents.document_bytes import rounds_of, sha256_of, size_of
@@ -14,6 +14,7 @@ from appliance.domain.documents import (
     FindingKind,
     Inspection,
     Repair,
+    as_it_came,
 )
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ports import DocumentBytes, PdfInspector
@@ -148,7 +149,7 @@ class Examination:
             DocumentRefusedError: it is not taken here.
             ApplianceError: `SANDBOX_UNAVAILABLE`.
         """
-        inspection = as_repaired(await self._inspector.inspect(copy), repair)
+        inspection = as_it_came(await self._inspector.inspect(copy), repair)
         self._demand_allowed(inspection)
         return Examined(copy, inspection, repair)
 
@@ -197,7 +198,7 @@ class Examination:
         if damage <= {Damage.LOOK}:
             damage.add(Damage.SYNTAX)
         origin = Repair(await sha256_of(pdf), tuple(sorted(damage)))
-        return Examined(repaired.pdf, as_repaired(described, origin), origin)
+        return Examined(repaired.pdf, as_it_came(described, origin), origin)
 
     def _demand_allowed(self, inspection: Inspection) -> None:
         """Refuse what the installation does not sign.
@@ -239,16 +240,3 @@ def _demand_sound(copy: Inspection) -> None:
     """
     if copy.signatures or FindingKind.DAMAGED in copy.findings:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "still damaged")
-
-
-def as_repaired(inspection: Inspection, repair: Repair) -> Inspection:
-    """The inspection of a copy, with the findings that it is one.
-
-    Args:
-        inspection: by the sandbox, which cannot know.
-        repair: by which it was made.
-    """
-    findings = {*inspection.findings, FindingKind.REPAIRED}
-    if Damage.LOOK in repair.damage:
-        findings.add(FindingKind.REPAIRED_LOOK)
-    return replace(inspection, findings=tuple(sorted(findings)))

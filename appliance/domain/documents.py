@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby, repeat
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
+from appliance.domain.ids import DocumentId
 from appliance.domain.text.untrusted_json import boolean, docmdp, rect, text, texts
 
 INSPECTOR_VERSION = 8
@@ -91,6 +92,9 @@ class FindingKind(StrEnum):
     """An earlier signature of which that could not be checked."""
 
 
+_OF_COPIES: Final = frozenset({FindingKind.REPAIRED, FindingKind.REPAIRED_LOOK})
+
+
 class Damage(StrEnum):
     """What was wrong with a file that was repaired."""
 
@@ -113,6 +117,18 @@ class Damage(StrEnum):
     """Rights of one vendor's reader, which any change ends (`/Perms`)."""
     LOOK = "look"
     """A page that PDFium draws otherwise in the copy."""
+
+
+class CameDocument(NamedTuple):
+    """A document that is kept, and what it came as.
+
+    The same bytes may come as they are, and as the copy of several damaged files.
+    """
+
+    id: DocumentId
+    original_sha256: str | None
+    """Of the damaged file, hex; empty for a document that came as it is; None: what
+    it came as first, in rows of versions before 0006 of the tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +353,24 @@ def _pages(fields: dict[str, Any]) -> Iterator[PageBox]:
     )
     for times, *box in runs:
         yield from repeat(PageBox(*box), times)
+
+
+def as_it_came(inspection: Inspection, repair: Repair | None) -> Inspection:
+    """The inspection of a document, with the findings of how it came.
+
+    Args:
+        inspection: of its bytes, which cannot tell; or of the same ones that came in
+            another way.
+        repair: by which it was made; None: it came as it is.
+    """
+    findings = {*inspection.findings} - _OF_COPIES
+    if repair is not None:
+        findings.add(FindingKind.REPAIRED)
+        if Damage.LOOK in repair.damage:
+            findings.add(FindingKind.REPAIRED_LOOK)
+    if findings == {*inspection.findings}:
+        return inspection
+    return replace(inspection, findings=tuple(sorted(findings)))
 
 
 def repair_of(

@@ -247,7 +247,7 @@ class Ceremony:
         await self._frame_requests.check_key(session, kept.sha256)
         async with self._store.write() as transaction:
             document = await DocumentStore(transaction).add(kept, self._clock.now())
-        session = await self._progress.set_document(session, document.id, name)
+        session = await self._progress.set_document(session, document.came, name)
         if session.otp_at is not None:
             await self._frame_requests.give(session)
         return await self._views.view(session)

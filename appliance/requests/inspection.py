@@ -7,9 +7,8 @@ import structlog
 
 from appliance.core.unit_of_work import Database
 from appliance.documents.document_store import DocumentStore
-from appliance.documents.examination import as_repaired
 from appliance.domain.clock import Clock
-from appliance.domain.documents import INSPECTOR_VERSION, Inspection
+from appliance.domain.documents import INSPECTOR_VERSION, Inspection, as_it_came
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
 from appliance.domain.ports import BlobStore, PdfInspector
@@ -80,9 +79,8 @@ class Inspections:
         """
         if view.inspection.inspector_version >= INSPECTOR_VERSION:
             return view
-        inspection = await self.of_stored(view.integrator, view.sha256)
-        if view.repair is not None:
-            inspection = as_repaired(inspection, view.repair)
+        found = await self.of_stored(view.integrator, view.sha256)
+        inspection = as_it_came(found, view.repair)
         new = StoredDocument(
             DocumentId(new_id()), view.integrator, view.sha256, inspection
         )

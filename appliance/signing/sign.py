@@ -184,6 +184,7 @@ class Signing:
                 begun.parameters.each[command.request].sha256(command.request),
                 begun.subscription,
                 look_first=not begun.is_new,
+                check=lambda view: _check_meant(view, command, sent),
             )
 
     @asynccontextmanager
@@ -228,7 +229,7 @@ class Signing:
             is_new = context is not None and bool(found.fresh)
             if context is not None and found.fresh:
                 found.refused |= await self._shielded.run(
-                    self._authorize(command, signer, found.fresh, context, new)
+                    self._authorize(command, signer, found.fresh, context, new, sent)
                 )
             yield Begun(found.refused, subscription, is_new, found.parameters)
 
@@ -276,15 +277,18 @@ class Signing:
             found.is_key_new = used is None
         for request, view in own.items():
             try:
-                if repeated(view, found.parameters.each[request].sha256(request)):
-                    found.going_on.append(ActivationId(view.activation or ""))
-                    continue
-                if view.preset is not None:
+                is_repeat = repeated(
+                    view, found.parameters.each[request].sha256(request)
+                )
+                if not is_repeat and view.preset is not None:
                     view.preset.check(command.given)
-                if isinstance(command, SignCommand):
-                    check_document(view, command, sent)
+                # A repeat, too, has to mean what was signed.
+                _check_meant(view, command, sent)
             except ApplianceError as exc:
                 found.refused[request] = exc
+                continue
+            if is_repeat:
+                found.going_on.append(ActivationId(view.activation or ""))
             else:
                 found.fresh[request] = view
         return found
@@ -326,6 +330,7 @@ class Signing:
         fresh: Mapping[RequestId, RequestView],
         context: SigningContext,
         activations: Sequence[ActivationId],
+        sent: str | None,
     ) -> dict[RequestId, ApplianceError]:
         """From the password to the committed activations, and workers notified.
 
@@ -345,7 +350,14 @@ class Signing:
             unlock = await self._attempts.passed(transaction, signer, right)
             try:
                 refused = await self._commit(
-                    transaction, command, signer, fresh, context, unlock, activations
+                    transaction,
+                    command,
+                    signer,
+                    fresh,
+                    context,
+                    unlock,
+                    activations,
+                    sent,
                 )
             except ApplianceError as exc:
                 # Raised before anything was written; the slot must be closed as
@@ -367,6 +379,7 @@ class Signing:
         context: SigningContext,
         unlock: UnlockKeys | None,
         activations: Sequence[ActivationId],
+        sent: str | None,
     ) -> dict[RequestId, ApplianceError]:
         """Make the activations; refuses before its first write.
 
@@ -379,7 +392,13 @@ class Signing:
                 break
         # Locked in the order of their numbers, signed in the command's.
         found = await RequestStore(transaction).named(fresh, lock=True)
-        begun, refused = _still_to_begin(fresh, found, context.parameters, signer)
+        begun, refused = _still_to_begin(
+            fresh,
+            found,
+            context.parameters,
+            signer,
+            lambda view: _check_meant(view, command, sent),
+        )
         if not begun:
             if len(refused) < len(fresh):
                 # Others began what this call would: it repeats theirs.
@@ -475,14 +494,22 @@ class Signing:
         subscription: Subscription,
         *,
         look_first: bool = True,
+        check: Callable[[RequestView], None] = lambda _: None,
     ) -> SignOutcome:
         """Wait for the record to say how it ended; news only make it quick.
 
         Where ours was given back and another call has begun anew meanwhile, this
         one is a repeat of that.
 
+        Args:
+            request: to wait for.
+            fingerprint: of the command.
+            subscription: of the activations.
+            look_first: whether the record may tell the outcome already.
+            check: refuses an outcome that the caller does not mean.
+
         Raises:
-            ApplianceError: what ended the attempt.
+            ApplianceError: what ended the attempt, or a refusal by `check`.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._settings.wait_s
@@ -494,7 +521,9 @@ class Signing:
                 found = await RequestStore(transaction).with_signed((request,))
             if request not in found:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-            if (outcome := standing(*found[request], fingerprint)) is not None:
+            view, signed = found[request]
+            if (outcome := standing(view, signed, fingerprint)) is not None:
+                check(view)
                 return outcome
             left = deadline - loop.time()
             if left <= 0:
@@ -550,19 +579,41 @@ def _own(
     return own
 
 
+def _check_meant(
+    view: RequestView, command: SignCommand | SignBatch, sent: str | None
+) -> None:
+    """Refuse the command of a single request that means another document.
+
+    Raises:
+        ApplianceError: as `check_document`.
+    """
+    if isinstance(command, SignCommand):
+        check_document(view, command, sent)
+
+
 def _still_to_begin(
     fresh: Mapping[RequestId, RequestView],
     views: Mapping[RequestId, RequestView],
     parameters: CallParameters,
     signer: Signer,
+    check: Callable[[RequestView], None],
 ) -> tuple[list[RequestView], dict[RequestId, ApplianceError]]:
-    """Of what was fresh a moment ago: what still is, and what moved on."""
+    """Of what was fresh a moment ago: what still is, and what moved on.
+
+    Args:
+        fresh: as it was.
+        views: as it is now.
+        parameters: of the command.
+        signer: whose the requests must be.
+        check: refuses what another call has begun and this one does not mean.
+    """
     begun: list[RequestView] = []
     refused: dict[RequestId, ApplianceError] = {}
     for request in fresh:
         try:
             view = _owned(views.get(request), signer.person)
             if repeated(view, parameters.each[request].sha256(request)):
+                check(view)
                 continue
             if view.sha256 == fresh[request].sha256:
                 begun.append(view)

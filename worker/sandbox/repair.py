@@ -37,6 +37,11 @@ _USAGE_RIGHTS: Final = ("/UR", "/UR3")
 _FIELDS_MOST: Final = 200_000
 _OBJECT: Final = re.compile(rb"\b\d{1,10}\s+\d{1,5}\s+obj\b")
 _END: Final = re.compile(rb"startxref|%%EOF")
+# At the end of a file, as qpdf writes it whatever it was made of.
+_ID_KEY: Final = b"/ID [<"
+_IDENTIFIER: Final = re.compile(
+    rb"/ID \[<[0-9a-f]*><([0-9a-f]*)>\] /Encrypt \d+ 0 R >>\s+startxref\s"
+)
 # By qpdf's words, of which each warning is one sentence; some say nothing.
 _NO_NEWS: Final = re.compile(r"file is damaged|Resources is missing")
 _DAMAGE: Final = (
@@ -52,8 +57,9 @@ _DAMAGE: Final = (
 def repair(pdf: bytes) -> RepairedCopy:
     """Write a file anew, with the same pages.
 
-    An encrypted file that opens with the empty password stays encrypted; of any other
-    the same bytes give the same copy.
+    An encrypted file that opens with the empty password stays encrypted, and with AES
+    each copy of it is another one; of any other the same bytes give the same copy.
+    No two files have the same copy.
 
     Args:
         pdf: the whole file.
@@ -72,13 +78,14 @@ def repair(pdf: bytes) -> RepairedCopy:
             _demand_unsigned(pdf, opened)
             pages = len(opened.pages)  # which mends the tree
             mended = _mend(opened)
+            # So that each file has a copy of its own: the record knows a document by
+            # its bytes.
+            name = hashlib.sha256(_COPY + pdf).digest()[:_ID_BYTES]
             if not opened.is_encrypted:
-                # So that each file has a copy of its own: the record knows a document
-                # by its bytes. Encryption needs the identifier that there is, and makes
-                # each copy another one anyway.
-                name = hashlib.sha256(_COPY + pdf).digest()[:_ID_BYTES]
                 opened.trailer["/ID"] = pikepdf.Array([pikepdf.String(name)] * 2)
             copy = _written(opened)
+            if opened.is_encrypted:
+                copy = _named(copy, name)
             said = [str(each) for each in opened.get_warnings()]
     except pikepdf.PasswordError as exc:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED) from exc
@@ -218,6 +225,29 @@ def _written(opened: pikepdf.Pdf) -> bytes:
         warnings.simplefilter("ignore", pikepdf.PageCopyWarning)
         _save(opened, out)
     return out.getvalue()
+
+
+def _named(copy: bytes, name: bytes) -> bytes:
+    """Set the second part of an encrypted copy's identifier.
+
+    Keys are made of the first part, so that stays. qpdf makes the second of the time
+    in seconds, and RC4 has nothing else that differs from copy to copy.
+
+    Args:
+        copy: as qpdf wrote it, with a trailer of its own at its end.
+        name: to be the second part; as long as qpdf makes it.
+
+    Raises:
+        DocumentRefusedError: `PDF_MALFORMED`: the identifier is not where qpdf
+            writes it.
+
+    Source: ISO 32000-2, 7.6.4.3 and 14.4.
+    """
+    start = copy.rfind(_ID_KEY)
+    found = _IDENTIFIER.match(copy, start) if start >= 0 else None
+    if found is None or len(found[1]) != 2 * len(name):
+        raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "no identifier")
+    return copy[: found.start(1)] + name.hex().encode() + copy[found.end(1) :]
 
 
 def _save(opened: pikepdf.Pdf, out: io.BytesIO) -> None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from appliance.domain.documents import CameDocument
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import (
-    DocumentId,
     IntegratorId,
     PersonId,
     ProcessId,
@@ -79,7 +79,7 @@ class DocumentToPrepare:
     """SHA-256 of the file that came with the batch, hex; None for an upload."""
     size_bytes: int
     """Size of that file; 0 for an upload."""
-    document: DocumentId | None
+    document: CameDocument | None
     """Document to be signed; None until it is examined."""
     reference: str | None
     is_unique: bool
@@ -104,7 +104,7 @@ class SettledDocument:
     """Outcome of the examination of one document of a batch."""
 
     place: int
-    document: DocumentId | None = None
+    document: CameDocument | None = None
     """Document to be signed: the file, or its repaired copy."""
     preset: SignaturePreset | None = None
     fault: ApplianceError | None = None

@@ -5,7 +5,7 @@ Source: docs/documents.md "One reading".
 
 import io
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pikepdf
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from appliance.domain.documents import Damage, FindingKind, Inspection
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.verification import Answer
-from tests.support.documents import hostile_pdfs
+from tests.support.documents import hostile_pdfs, pdfs
 from tests.support.documents.ambiguous_pdfs import AMBIGUOUS, upon
 from tests.support.documents.appended_revisions import Appended
 from tests.support.documents.hostile_pdfs import CONTENT, PAGE
@@ -355,6 +355,32 @@ def test_field_with_a_widget_of_its_own_cannot_be_signed() -> None:
 
     assert not field.usable
     assert field.needs == ("Kids",)
+
+
+@pytest.mark.parametrize("revision", [None, 2, 3, 4, 6])
+def test_each_file_has_a_copy_of_its_own(
+    revision: Literal[2, 3, 4, 6] | None,
+) -> None:
+    """However alike the files are, and however soon one comes after the other."""
+    like_ours = b"/ID [<00><" + b"0" * 32 + b">] /Encrypt 1 0 R >>\nstartxref\n"
+    plain = hostile_pdfs.plain()
+    if revision is not None:
+        plain = pdfs.encrypted(user="", revision=revision)
+    with pikepdf.open(io.BytesIO(plain)) as opened:
+        opened.trailer["/Like"] = pikepdf.String(like_ours)
+        out = io.BytesIO()
+        opened.save(out, encryption=revision is not None)
+
+    copies = [repair(out.getvalue() + b"\n%d" % at).pdf for at in range(6)]
+
+    assert len(set(copies)) == len(copies)
+    names = set()
+    for copy in copies:
+        assert taken(copy).pages
+        with pikepdf.open(io.BytesIO(copy)) as opened:
+            assert opened.is_encrypted is (revision is not None)
+            names.add(tuple(map(bytes, opened.trailer["/ID"].as_list())))
+    assert len(names) == len(copies)
 
 
 def test_encrypted_copy_has_no_object_streams() -> None:

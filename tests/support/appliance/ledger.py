@@ -45,6 +45,7 @@ _TABLES: Final = (
     tables.signature_request,
     tables.document,
     tables.document_key,
+    tables.document_original,
     tables.document_repair,
     tables.signed_document,
     tables.level_upkeep,
@@ -335,6 +336,7 @@ def _files(ledger: Ledger) -> Iterator[str]:
     named = {}
     for table in (
         tables.document,
+        tables.document_original,
         tables.document_repair,
         tables.signed_document,
     ):
