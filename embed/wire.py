@@ -377,9 +377,10 @@ def _terms(terms: SignatureTerms) -> dict[str, object]:
     return {
         "reason": terms.reason,
         "place": terms.place,
-        "restriction": terms.restriction.value,
+        "afterwards": terms.afterwards.value,
         "visible": terms.visible,
         "field": terms.field,
+        "locks": terms.locks,
     }
 
 

@@ -128,13 +128,14 @@ const AFTERWARDS = {
  * a plain one that is seen on its page.
  * @returns {Array<[string, string]>}
  */
-export function termsOf({ reason, place, restriction, visible, field }) {
+export function termsOf({ reason, place, afterwards, visible, field, locks }) {
   const rows = [
     [t("Reason for signing"), reason],
     [t("Place of signing"), place],
-    [t("After your signature"), AFTERWARDS[restriction]?.()],
+    [t("After your signature"), AFTERWARDS[afterwards]?.()],
     [t("Your mark"), visible ? null : t("will not be seen on any page")],
     [t("Field of the document"), field],
+    [t("By signing that field"), locks ? t("fields of the form are locked, and nobody can fill them in any more") : null],
   ];
   return rows.filter(([, value]) => value);
 }

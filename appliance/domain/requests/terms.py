@@ -30,6 +30,14 @@ AFTER: Final = "After your signature"
 MARK: Final = "Your mark"
 NO_MARK: Final = "will not be seen on any page"
 FIELD: Final = "Field of the document"
+LOCK: Final = "By signing that field"
+LOCKED: Final = "fields of the form are locked, and nobody can fill them in any more"
+_BY_PERMISSION: Final = (
+    Restriction.NO_CHANGES_ALLOWED,
+    Restriction.FORM_FILLING,
+    Restriction.FORM_FILLING_AND_ANNOTATIONS,
+)
+"""In the order of P, from 1 (ISO 32000-2, 12.8.2.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,10 @@ class SignatureTerms:
     """Whether a page shows it."""
     field: str | None
     """Full name of the document's own field that it is made in; None: a new one."""
+    afterwards: Restriction
+    """What may happen to the document then, by the command or by the field's lock."""
+    locks: bool
+    """Whether the field's lock names others that nobody fills in then."""
 
     @classmethod
     def of(cls, params: SignParameters, inspection: Inspection) -> Self:
@@ -53,16 +65,20 @@ class SignatureTerms:
             params: its fields.
             inspection: of the document.
         """
-        visible = params.visible
+        visible, afterwards, locks = params.visible, params.restriction, False
         if params.field is not None:
             field = inspection.signing.find(params.field)
             visible = visible and field is not None and field.rect is not None
+            if field is not None:
+                afterwards, locks = _stricter(afterwards, field.permits), field.locks
         return cls(
             reason=params.reason and as_shown(params.reason),
             place=params.place and as_shown(params.place),
             restriction=params.restriction,
             visible=visible,
             field=params.field,
+            afterwards=afterwards,
+            locks=locks,
         )
 
     def told(self) -> list[tuple[str, str, bool]]:
@@ -74,8 +90,19 @@ class SignatureTerms:
         rows = [
             (REASON, self.reason, False),
             (PLACE, self.place, False),
-            (AFTER, AFTERWARDS.get(self.restriction), True),
+            (AFTER, AFTERWARDS.get(self.afterwards), True),
             (MARK, None if self.visible else NO_MARK, True),
             (FIELD, self.field, False),
+            (LOCK, LOCKED if self.locks else None, True),
         ]
         return [(label, text, own) for label, text, own in rows if text is not None]
+
+
+def _stricter(restriction: Restriction, permits: int | None) -> Restriction:
+    """What a certification and the P of a field's lock leave together."""
+    if permits is None:
+        return restriction
+    of_lock = _BY_PERMISSION[permits - 1]
+    if restriction is Restriction.NO_VALUE:
+        return of_lock
+    return min(restriction, of_lock, key=_BY_PERMISSION.index)

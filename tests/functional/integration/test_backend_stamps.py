@@ -99,6 +99,7 @@ HIDDEN = {
 """Terms of a signature that no page shows."""
 CLOSED = "no se puede cambiar nada del documento, y nadie más lo puede firmar"
 FORMS = "solo se pueden completar sus formularios, y otros lo pueden firmar"
+LOCKED = "se bloquean campos del formulario, que ya nadie puede completar"
 UNSEEN = "Tu marca: no se va a ver en ninguna página"
 
 
@@ -161,7 +162,9 @@ def test_preview_tells_the_terms_of_that_very_call(
 ) -> None:
     """The request's, and what the call has in their place; a plain one has no words."""
     fields = with_fields(
-        Field("Firma", ((60, 60, 260, 140),)), Field("Sin lugar", ((0, 0, 0, 0),))
+        Field("Firma", ((60, 60, 260, 140),)),
+        Field("Sin lugar", ((0, 0, 0, 0),)),
+        Field("Cierra", ((60, 200, 260, 280),), lock={"Action": "/All", "P": 1}),
     )
     named = [{"cuil": people[0].cuil, "sello": {"motivo": "Alta"}}]
     told = backend.made(fields, firmantes=named)
@@ -172,6 +175,15 @@ def test_preview_tells_the_terms_of_that_very_call(
         "a field": (
             {"campo": "Firma"},
             ["Motivo de la firma: Alta", "Campo del documento: Firma"],
+        ),
+        "a field that locks": (
+            {"campo": "Cierra"},
+            [
+                "Motivo de la firma: Alta",
+                f"Después de tu firma: {CLOSED}",
+                "Campo del documento: Cierra",
+                f"Al firmar ese campo: {LOCKED}",
+            ],
         ),
         "a field without a place": (
             {"campo": "Sin lugar", "restriccion": "FORM_FILLING"},
