@@ -2,6 +2,7 @@
 
 import base64
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
@@ -447,7 +448,7 @@ async def test_what_differs_in_the_signatures_is_told_of_each(
 ) -> None:
     """In the list, beside each document, and where one password signs them all."""
     page = await open_page(size)
-    debt = {"motivo": "Acepto deber 900.000 pesos", "visible": False}
+    debt: dict[str, Any] = {"motivo": "Acepto deber 900.000 pesos", "visible": False}
     stamps = [{"motivo": "Recibí conforme"}, debt, {"motivo": "Recibí conforme"}]
     made = asked(backend, person, stamps=stamps)
     frame = await shown(site, page, token_for(backend, made["loteId"]), person)
@@ -462,7 +463,7 @@ async def test_what_differs_in_the_signatures_is_told_of_each(
     await ceremony.go(frame)
     for reason in ("Recibí conforme", debt["motivo"], "Recibí conforme"):
         await ceremony.at(frame, "read")
-        await expect(frame.locator(".terms dd").first).to_have_text(str(reason))
+        await expect(frame.locator(".terms dd").first).to_have_text(reason)
         await ceremony.go(frame)
     await ceremony.at(frame, "password")
     await expect(lines).to_have_text(told)
