@@ -470,6 +470,9 @@ async def test_what_differs_in_the_signatures_is_told_of_each(
     await expect(lines.nth(1)).to_be_visible()
     await open_page.picture(page, f"frame-terms-batch-{size}")
     assert await axe(frame) == []
+    await expect(frame.locator("#password")).to_be_focused()
+    await page.keyboard.press("Shift+Tab")
+    await expect(frame.locator("ol.names")).to_be_focused()
 
 
 async def test_what_all_signatures_say_is_told_once(
