@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, cast
 from appliance.domain.ids import DocumentId
 from appliance.domain.text.untrusted_json import boolean, docmdp, rect, text, texts
 
-INSPECTOR_VERSION = 8
+INSPECTOR_VERSION = 9
 """Raised whenever the same file would be described, or refused, differently."""
 MARKS_KEPT = 1000
 """Most signature fields whose place is told."""
@@ -244,6 +244,10 @@ class EmptyField:
     """Digests that bind, such as `sha256`; empty: any."""
     certifies: int | None = None
     """Demanded kind: 0 an approval signature, 1 to 3 a certification with that P."""
+    permits: int | None = None
+    """P of its own lock, 1 to 3: what may be changed once it is signed. None: all."""
+    locks: bool = False
+    """Whether its own lock names fields that nobody fills in once it is signed."""
 
     @property
     def usable(self) -> bool:
@@ -316,6 +320,7 @@ def inspection_to_json(inspection: Inspection) -> dict[str, object]:
         + ([] if box.user_unit == 1 else [box.user_unit])
         for box, run in groupby(inspection.pages)
     ]
+    fields["signing"] = signing_facts_to_json(inspection.signing)
     fields["marks"] = [[mark.page, *mark.rect] for mark in inspection.marks]
     fields["findings"] = [finding.value for finding in inspection.findings]
     return fields
@@ -388,8 +393,13 @@ def repair_of(
 
 
 def signing_facts_to_json(facts: SigningFacts) -> dict[str, Any]:
-    """Write the facts."""
-    return asdict(facts)
+    """Write the facts; of a lock only where a field has one."""
+    written = asdict(facts)
+    for each in written["empty"]:
+        for name in ("permits", "locks"):
+            if not each[name]:
+                del each[name]
+    return written
 
 
 def signing_facts_from_json(message: Mapping[str, Any]) -> SigningFacts:
@@ -416,6 +426,7 @@ def _empty_field(entry: Mapping[str, Any]) -> EmptyField:
         raise ValueError
     if certifies is not None and certifies not in _CERTIFYING:
         raise ValueError
+    permits = docmdp(entry.get("permits"))
     return EmptyField(
         name=text(entry["name"]),
         page=page,
@@ -425,4 +436,6 @@ def _empty_field(entry: Mapping[str, Any]) -> EmptyField:
         needs=texts(entry["needs"], FIELDS_KEPT),
         digests=texts(entry["digests"], FIELDS_KEPT),
         certifies=certifies,
+        permits=permits,
+        locks=boolean(entry.get("locks", False)),
     )

@@ -27,6 +27,7 @@ from appliance.domain.requests.request import (
     check_move,
     refuse_unsigned,
 )
+from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.people.person_store import PersonStore
@@ -205,7 +206,7 @@ class Requests:
         page = params.page if layout is None else layout.page
         with working_for(view.integrator):
             png = await self._inspector.render(pdf, page, layout, PREVIEW_DPI, picture)
-        return Preview(layout, page, png)
+        return Preview(layout, page, SignatureTerms.of(params, view.inspection), png)
 
     async def reject(
         self, signer: Signer, request: RequestId, reason: str

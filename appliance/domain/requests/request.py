@@ -17,6 +17,7 @@ from appliance.domain.ids import (
 )
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.requests.preset import SignaturePreset
+from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
 
@@ -216,4 +217,6 @@ class Preview:
     """None for an invisible signature."""
     page: int
     """The one that is drawn, 1-based."""
+    terms: SignatureTerms
+    """What the signature would say and permit."""
     png: bytes = field(repr=False)

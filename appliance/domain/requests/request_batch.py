@@ -23,6 +23,7 @@ from appliance.domain.ids import (
 )
 from appliance.domain.requests.preset import SignaturePreset, WishedPreset
 from appliance.domain.requests.process import NamedBy, ProcessNote, SignerShown
+from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.vocab import BatchState, RequestState, SignatureLevel
 
 MOST_OF_BATCH: Final = 1_000
@@ -186,6 +187,8 @@ class BatchDocument:
     """Error code of the last failure, or empty."""
     is_seen: bool
     """Whether the signer has read it."""
+    terms: SignatureTerms
+    """What its signature says and permits."""
 
 
 @dataclass(frozen=True, slots=True)

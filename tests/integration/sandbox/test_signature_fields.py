@@ -337,6 +337,26 @@ def test_digest_of_the_key_decides_at_last(fonts: StampFonts) -> None:
 
 
 @pytest.mark.parametrize(
+    ("lock", "permits", "locks"),
+    [
+        ({}, None, False),
+        (ALL, None, True),
+        ({**ALL, "P": 1}, 1, True),
+        ({"Action": "/Include", "Fields": ["x"], "P": 3}, 3, True),
+        ({**ALL, "P": 7}, 1, True),
+    ],
+    ids=str,
+)
+def test_lock_of_an_empty_field_is_seen(
+    lock: dict[str, Any], permits: int | None, locks: bool
+) -> None:
+    """Its signer is told what it forbids."""
+    (seen,) = looked_at(with_fields(Field(lock=lock))).signing.empty
+
+    assert (seen.permits, seen.locks) == (permits, locks)
+
+
+@pytest.mark.parametrize(
     "lock",
     [{"P": 2}, {"Action": "/Include"}, {**ALL, "P": 7}, {"Action": "/Some"}],
     ids=str,

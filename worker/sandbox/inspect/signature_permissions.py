@@ -159,14 +159,14 @@ def _empty(
     page, rect = _place(field, places)
     own = dictionary(field.node, "/Lock")
     level = number(entry(own, "/P"))
+    permits = None if level is None else _strict(level)
     seeds = dictionary(field.node, "/SV")
     return EmptyField(
         name=field.name,
         page=page,
         rect=rect,
         locked=field.read_only or any(lock.covers(field.name) for lock in locks),
-        closes=any(lock.covers_new for lock in _lock(own))
-        or (level is not None and _strict(level) == _NO_CHANGES),
+        closes=any(lock.covers_new for lock in _lock(own)) or permits == _NO_CHANGES,
         needs=(
             *_needs(seeds),
             *(() if _is_clear(own) else ("Lock",)),
@@ -178,6 +178,8 @@ def _empty(
         ),
         digests=_digests(seeds),
         certifies=_certifies(seeds),
+        permits=permits,
+        locks=any(True for _ in _lock(own)),
     )
 
 
