@@ -38,7 +38,6 @@ from appliance.core.database.tables import (
 from appliance.core.database.upsert import insert_into
 from appliance.core.unit_of_work import Store
 from appliance.domain.documents import (
-    INSPECTOR_VERSION,
     Inspection,
     inspection_from_json,
     inspection_to_json,
@@ -429,8 +428,7 @@ class DocumentStore(Store):
             each.sha256: each.inspection
             for each in stored
             # Of a copy more is said than its bytes tell.
-            if each.repair is None
-            and each.inspection.inspector_version == INSPECTOR_VERSION
+            if each.repair is None and not each.inspection.is_outdated
         }
         return found, set(damaged.scalars())
 
