@@ -42,7 +42,6 @@ from appliance.core.database.tables import (
 from appliance.core.database.upsert import insert_into
 from appliance.core.unit_of_work import Store
 from appliance.domain.documents import (
-    INSPECTOR_VERSION,
     CameDocument,
     Inspection,
     Repair,
@@ -544,7 +543,7 @@ class DocumentStore(Store):
         found = {
             each.sha256: each.inspection
             for each in stored
-            if each.inspection.inspector_version == INSPECTOR_VERSION
+            if not each.inspection.is_outdated
         }
         return found, set(damaged.scalars())
 

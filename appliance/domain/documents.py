@@ -306,6 +306,11 @@ class Inspection:
     in `/Size`; what is appended is numbered above it. 0: not known."""
     inspector_version: int = INSPECTOR_VERSION
 
+    @property
+    def is_outdated(self) -> bool:
+        """An earlier version made it: this one may say something else."""
+        return self.inspector_version < INSPECTOR_VERSION
+
 
 def inspection_to_json(inspection: Inspection) -> dict[str, object]:
     """The stored form, of which each list of requests reads many.

@@ -208,7 +208,7 @@ class _Turn:
 
     async def _uploads(
         self, group: Sequence[DocumentToPrepare]
-    ) -> Mapping[CameDocument, StoredDocument]:
+    ) -> dict[CameDocument, StoredDocument]:
         """Documents of a group that were uploaded before the batch came."""
         wanted = {each.document for each in group if each.document is not None}
         if not wanted:
@@ -220,7 +220,7 @@ class _Turn:
         self,
         each: DocumentToPrepare,
         examined: Mapping[int, Examined | ApplianceError],
-        uploads: Mapping[CameDocument, StoredDocument],
+        uploads: dict[CameDocument, StoredDocument],
         new: dict[tuple[str, str], StoredDocument],
     ) -> SettledDocument:
         """Settle one document.
@@ -228,7 +228,8 @@ class _Turn:
         Args:
             each: the document.
             examined: findings, by place.
-            uploads: documents that were uploaded.
+            uploads: documents that were uploaded; this one is put there as it is
+                described now.
             new: documents of the group that came with the batch, by SHA-256 and
                 that of the file whose copy it is; this one is added.
 
@@ -237,8 +238,14 @@ class _Turn:
         """
         try:
             pdf: DocumentBytes | None = None
+            inspections = self.settling.intake.inspections
             if each.document is not None:
-                document = uploads[each.document]
+                with refused_for(field_of(each.place, each.field), each.part):
+                    # An upgrade may have come since it was uploaded.
+                    document = await inspections.current_document(
+                        uploads[each.document]
+                    )
+                uploads[each.document] = document
             else:
                 found = examined[each.place]
                 with refused_for(field_of(each.place, each.field), each.part):

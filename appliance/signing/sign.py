@@ -23,6 +23,7 @@ from appliance.appearance.content import SettledStamp, Stamping
 from appliance.core.background import Shielded
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
+from appliance.core.work_owner import working_for
 from appliance.domain.activation import (
     SIGNING_PASSWORD,
     Activation,
@@ -59,6 +60,7 @@ from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
+from appliance.signing.reexamination import Reexamination
 from appliance.signing.signing_rules import (
     CallParameters,
     check_document,
@@ -68,6 +70,8 @@ from appliance.signing.signing_rules import (
 )
 
 _LOOK_AGAIN_S: Final = (0.5, 1.0, 2.0, 4.0)
+_EXAMINED_AGAIN: Final = 16
+"""Most documents that one call has examined again after an upgrade."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,8 @@ class _Found:
     """Whether its idempotency key stands for nothing yet."""
     fresh: dict[RequestId, RequestView] = field(default_factory=dict)
     """Those that are to be begun, in the order of signing."""
+    outdated: list[RequestView] = field(default_factory=list)
+    """Those among them whose documents an earlier version has examined."""
     parameters: CallParameters = field(default_factory=CallParameters)
     """Of all that are the signer's."""
 
@@ -126,6 +132,7 @@ class Signing:
         clock: the time.
         settings: lifetimes, and how long a call waits.
         shielded: what goes on when the caller leaves.
+        reexamination: looks again at what an earlier version has examined.
     """
 
     def __init__(
@@ -139,6 +146,7 @@ class Signing:
         clock: Clock,
         settings: SigningSettings,
         shielded: Shielded,
+        reexamination: Reexamination,
     ) -> None:
         self._store = store
         self._attempts = attempts
@@ -149,6 +157,7 @@ class Signing:
         self._clock = clock
         self._settings = settings
         self._shielded = shielded
+        self._reexamination = reexamination
 
     async def sign(
         self,
@@ -209,13 +218,13 @@ class Signing:
         Raises:
             ApplianceError: why nothing is signed.
         """
-        async with self._store.read() as transaction:
-            found = await self._look(transaction, requests, command, signer, sent)
-            _refuse_single(command, found.refused)
-            context = None
-            if found.fresh:
-                context = await self._context(transaction, signer, found)
-                _refuse_single(command, found.refused)
+        asked = requests, command, signer, sent
+        found, context = await self._found(*asked)
+        if found.outdated:
+            refused = await self._examine_again(found.outdated)
+            _refuse_single(command, refused)
+            found, context = await self._found(*asked, again=True)
+            found.refused |= refused
         if found.going_on and not found.fresh and found.is_key_new:
             async with self._store.write() as transaction:
                 await self._bind_key(transaction, command, signer, found.parameters)
@@ -232,6 +241,57 @@ class Signing:
                     self._authorize(command, signer, found.fresh, context, new, sent)
                 )
             yield Begun(found.refused, subscription, is_new, found.parameters)
+
+    async def _found(
+        self,
+        requests: Sequence[RequestId],
+        command: SignCommand | SignBatch,
+        signer: Signer,
+        sent: str | None,
+        *,
+        again: bool = False,
+    ) -> tuple[_Found, SigningContext | None]:
+        """What a call finds, and the context where something is to be begun.
+
+        Args:
+            requests: what to sign.
+            command: how.
+            signer: who.
+            sent: SHA-256 of the file that came with it.
+            again: what an earlier version has examined was examined again; else none
+                is begun where there is such a document.
+
+        Raises:
+            ApplianceError: why nothing is signed.
+        """
+        async with self._store.read() as transaction:
+            found = await self._look(transaction, requests, command, signer, sent)
+            _refuse_single(command, found.refused)
+            if not found.fresh or (found.outdated and not again):
+                return found, None
+            context = await self._context(transaction, signer, found)
+            _refuse_single(command, found.refused)
+        return found, context
+
+    async def _examine_again(
+        self, views: Sequence[RequestView]
+    ) -> dict[RequestId, ApplianceError]:
+        """Examine documents again; the rest of many is left to the chores.
+
+        Args:
+            views: requests whose documents an earlier version has examined.
+
+        Returns:
+            What this version does not take, or cannot examine now.
+        """
+        refused: dict[RequestId, ApplianceError] = {}
+        for view in views[:_EXAMINED_AGAIN]:
+            try:
+                with working_for(view.integrator):
+                    await self._reexamination.current(view)
+            except ApplianceError as exc:
+                refused[view.id] = exc
+        return refused
 
     async def follow(self, request: RequestId) -> None:
         """Wait until a request is no longer being signed, or `wait_s` is over.
@@ -291,6 +351,8 @@ class Signing:
                 found.going_on.append(ActivationId(view.activation or ""))
             else:
                 found.fresh[request] = view
+                if view.inspection.is_outdated:
+                    found.outdated.append(view)
         return found
 
     async def _context(

@@ -24,7 +24,9 @@ from appliance.domain.vocab import RequestState
 _S = RequestState
 LEGAL_MOVES: Final[dict[RequestState, frozenset[RequestState]]] = {
     _S.WAITING: frozenset({_S.PENDING, _S.CANCELLED, _S.EXPIRED}),
-    _S.PENDING: frozenset({_S.IN_PROGRESS, _S.REJECTED, _S.CANCELLED, _S.EXPIRED}),
+    _S.PENDING: frozenset(
+        {_S.IN_PROGRESS, _S.REJECTED, _S.CANCELLED, _S.EXPIRED, _S.FAILED}
+    ),
     _S.IN_PROGRESS: frozenset({_S.SIGNED, _S.PENDING, _S.FAILED}),
     _S.SIGNED: frozenset(),
     _S.REJECTED: frozenset(),
