@@ -204,7 +204,8 @@ def mend_annotations(opened: pikepdf.Pdf) -> bool:
             found = True
             del page.obj["/Annots"]
             continue
-        notes = listed.as_list()
+        # A list of its own: pikepdf's makes another object of an entry each time.
+        notes = [*listed.as_list()]
         kept = [
             note if note.objgen[0] else opened.make_indirect(note)
             for note in notes

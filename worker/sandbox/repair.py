@@ -25,11 +25,12 @@ from worker.sandbox.form_repair import FormMender, mend_annotations
 from worker.sandbox.inspect.forms import count_signatures, form_fields
 from worker.sandbox.inspect.pdf_objects import Budget
 from worker.sandbox.inspect.trailer_checks import is_well_ended
-from worker.sandbox.metadata_repair import mend_metadata
+from worker.sandbox.metadata_repair import archival_part, mend_metadata
 from worker.sandbox.page_looks import are_drawn_alike
 
 _HEADER: Final = b"%PDF-"
 _COPY: Final = b"copy of "
+_Streams: Final = pikepdf.ObjectStreamMode
 _ID_BYTES: Final = 16
 _DICTIONARIES: Final = ("/Extensions", "/StructTreeRoot", "/MarkInfo")
 """Entries of the catalog that validators take for dictionaries."""
@@ -257,14 +258,21 @@ def _save(opened: pikepdf.Pdf, out: io.BytesIO) -> None:
         opened.save(
             out,
             encryption=True,
-            object_stream_mode=pikepdf.ObjectStreamMode.disable,
+            fix_metadata_version=False,
+            object_stream_mode=_Streams.disable,
         )
     else:
+        # PDF/A-1 knows no object streams, and may have them by what is ambiguous alone.
+        is_first = archival_part(opened) == "1"
         opened.save(
             out,
             deterministic_id=True,
             compress_streams=False,
+            # pikepdf would write metadata anew for it, and leave out what it takes for
+            # of no account.
+            fix_metadata_version=False,
             stream_decode_level=pikepdf.StreamDecodeLevel.none,
+            object_stream_mode=_Streams.disable if is_first else _Streams.preserve,
         )
 
 

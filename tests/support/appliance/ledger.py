@@ -476,7 +476,7 @@ def document_faults(
             faults.append(f"pyHanko: {verdict.details}")
         if certificate is not None and verdict.signer.dump() != certificate:
             faults.append("signed with another certificate")
-    theirs = pdfsig(signed)[-1:]
+    theirs = [each for each in pdfsig(signed) if not each.is_timestamp][-1:]
     if not theirs or not theirs[0].valid:
         faults.append(f"pdfsig: {theirs}")
     if digest is not None and _signed_digest(signed) != digest:
