@@ -26,11 +26,17 @@ ROUND_BYTES: Final = 1_048_576
 """Of all of them: a job of several takes no longer than one of a large document."""
 _NO_CHANGES: Final = 1
 _REPAIRABLE: Final = frozenset(
-    {ErrorCode.PDF_MALFORMED, ErrorCode.PDF_UNVERIFIABLE, ErrorCode.PDF_AMBIGUOUS}
+    {
+        ErrorCode.PDF_MALFORMED,
+        ErrorCode.PDF_UNVERIFIABLE,
+        ErrorCode.PDF_AMBIGUOUS,
+        # Where the reader finds no page, others may: with them in the copy it has them.
+        ErrorCode.PDF_NO_PAGES,
+    }
 )
 _BETTER_ANEW: Final = frozenset({FindingKind.DAMAGED, FindingKind.USAGE_RIGHTS})
 """Findings that a copy does not have; usage rights end with any change."""
-_READ: Final = frozenset({ErrorCode.PDF_UNVERIFIABLE, ErrorCode.PDF_AMBIGUOUS})
+_READ: Final = _REPAIRABLE - {ErrorCode.PDF_MALFORMED}
 """Codes of files that were read, and are at fault in another way."""
 
 
@@ -195,6 +201,8 @@ class Examination:
         damage = set(repaired.damage)
         if refused is not None and refused.code is ErrorCode.PDF_AMBIGUOUS:
             damage.add(Damage.AMBIGUOUS)
+        if refused is not None and refused.code is ErrorCode.PDF_NO_PAGES:
+            damage.add(Damage.PAGE_TREE)
         if damage <= {Damage.LOOK}:
             damage.add(Damage.SYNTAX)
         origin = Repair(await sha256_of(pdf), tuple(sorted(damage)))
