@@ -27,6 +27,8 @@ from worker.sandbox.inspect.pdf_objects import Budget
 from worker.sandbox.inspect.trailer_checks import is_well_ended
 from worker.sandbox.metadata_repair import archival_part, mend_metadata
 from worker.sandbox.page_looks import are_drawn_alike
+from worker.sandbox.stream_repair import mend_streams
+from worker.sandbox.tree_repair import mend_tree
 
 _HEADER: Final = b"%PDF-"
 _COPY: Final = b"copy of "
@@ -88,6 +90,10 @@ def repair(pdf: bytes) -> RepairedCopy:
             if opened.is_encrypted:
                 copy = _named(copy, name)
             said = [str(each) for each in opened.get_warnings()]
+        plain = mend_streams(copy, _save)
+        if plain is not None:
+            mended.add(Damage.STREAMS)
+            copy = plain
     except pikepdf.PasswordError as exc:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED) from exc
     except pikepdf.PdfError as exc:
@@ -103,6 +109,8 @@ def repair(pdf: bytes) -> RepairedCopy:
 def _mend(opened: pikepdf.Pdf) -> set[Damage]:
     """Put right what qpdf takes as it is and validators do not; what was wrong."""
     found = set()
+    if mend_tree(opened):
+        found.add(Damage.PAGE_TREE)
     if mend_metadata(opened):
         found.add(Damage.METADATA)
     # Annotations first: a widget has to have a number before a form can list it.

@@ -60,7 +60,7 @@ def refusal(pdf: bytes) -> ErrorCode:
 
 def assert_one_reading(copy: bytes) -> None:
     """No other reading, all numbers in use, nothing referred to that is not there."""
-    structure = read_structure(copy, CheckedReader(copy), follow=True)
+    structure = read_structure(copy, CheckedReader(copy), follow=frozenset())
     assert structure.ambiguities == ()
     assert structure.references is not None
     assert structure.references.dangling is None

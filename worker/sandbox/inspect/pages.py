@@ -2,7 +2,8 @@
 
 `/Count` and `/Parent` are what the file says of itself and are not relied upon: a
 node with `/Kids` is inner, any other dictionary is a page unless it says that it
-is something else.
+is something else. Trees that other programs may walk differently are found by
+`tree_form`.
 """
 
 from collections.abc import Iterator
@@ -32,7 +33,8 @@ _LETTER: Final[Box] = (0.0, 0.0, 612.0, 792.0)
 _DEPTH: Final = 256
 _INHERITED: Final = ("/MediaBox", "/CropBox", "/Rotate", "/Resources")
 _EDGE_PT: Final = 1e6  # coordinates beyond it are no page's
-_UNIT_MOST: Final = 75_000  # of readers in use
+UNIT_MOST: Final = 75_000
+"""Of readers in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,7 @@ def has_doubtful_box(page: Page) -> bool:
 def _unit(node: DictionaryObject) -> float:
     """Points in a unit of the page's user space; what is no unit is a point."""
     unit = number(entry(node, "/UserUnit"))
-    return unit if unit is not None and 0 < unit <= _UNIT_MOST else 1.0
+    return unit if unit is not None and 0 < unit <= UNIT_MOST else 1.0
 
 
 def read_box(raw: object) -> Box | None:

@@ -14,10 +14,11 @@ from pyhanko.pdf_utils.crypt import AuthStatus
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from worker.sandbox.inspect.pages import walk_pages
+from worker.sandbox.inspect.tree_form import TreeForm, tree_form
 from worker.sandbox.structure import (
     APPENDED_ONLY,
     CheckedReader,
-    Structure,
+    DrawnStreams,
     read_structure,
 )
 from worker.sandbox.structure.checked_reader import ReadDifferentlyError
@@ -48,10 +49,14 @@ def demand_single_reading(pdf: bytes, limit: int, *, signed: bool) -> int:
         `/Size`. What is appended is numbered from there.
 
     Raises:
-        DocumentRefusedError: `PDF_AMBIGUOUS`; `PDF_UNVERIFIABLE`, no numbers are left;
-            `PDF_TOO_COMPLEX`, it could not be examined to the end.
+        DocumentRefusedError: `PDF_AMBIGUOUS`; `PDF_UNVERIFIABLE`, no numbers are left,
+            or it goes beyond what all programs read; `PDF_TOO_COMPLEX`, it could not
+            be examined to the end.
     """
-    structure = _read(pdf, limit)
+    opened, tree = _walked(pdf, limit)
+    structure = read_structure(
+        pdf, opened, steps=_STEPS, appended_from=len(pdf), follow=tree.contents
+    )
     for each in structure.ambiguities:
         if not signed or each.kind not in APPENDED_ONLY:
             raise _ambiguous(each.kind.value)
@@ -64,14 +69,41 @@ def demand_single_reading(pdf: bytes, limit: int, *, signed: bool) -> int:
         raise _ambiguous("refers to an object that it does not have")
     if not signed and references.greatest > references.listed:
         raise _ambiguous("/Size leaves numbers out")
+    _demand_one_look(tree, structure.drawn)
     if references.greatest > MOST_OBJECTS - ROOM:
         reason = "objects numbered beyond what programs read"
         raise DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, reason)
     return references.greatest
 
 
-def _read(pdf: bytes, limit: int) -> Structure:
-    """Read the structure, and what the engine will read, by the checked reader.
+def _demand_one_look(tree: TreeForm, drawn: DrawnStreams | None) -> None:
+    """Demand that programs find the same pages, resources and content.
+
+    Raises:
+        DocumentRefusedError: `PDF_AMBIGUOUS`; `PDF_UNVERIFIABLE`, it goes beyond what
+            all programs read.
+    """
+    if tree.odd is not None:
+        raise _ambiguous(tree.odd)
+    if drawn is None:
+        raise _ambiguous("its streams cannot be read")
+    for words in drawn.odd.values():
+        raise _ambiguous(f"a stream has {words}")
+    if not tree.contents <= drawn.content:
+        raise _ambiguous("content that is no stream")
+    if drawn.odd_resources:
+        raise _ambiguous("resources of a stream that are no dictionary")
+    for is_beyond, reason in (
+        (drawn.long_name, "a name longer than programs read"),
+        (bool(drawn.long_strings), "a string longer than programs read"),
+        (drawn.deep, "forms deeper in one another than programs draw"),
+    ):
+        if is_beyond:
+            raise DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, reason)
+
+
+def _walked(pdf: bytes, limit: int) -> tuple[CheckedReader, TreeForm]:
+    """Open the file and find its pages, by the reader that the engine's is.
 
     Raises:
         DocumentRefusedError: `PDF_AMBIGUOUS`, pyHanko reads other objects, or none.
@@ -79,6 +111,7 @@ def _read(pdf: bytes, limit: int) -> Structure:
     try:
         opened = _opened(pdf)
         walk_pages(opened.root, limit)
+        tree = tree_form(opened.root, limit)
     except (DocumentRefusedError, MemoryError):
         raise
     except ReadDifferentlyError as exc:
@@ -86,9 +119,7 @@ def _read(pdf: bytes, limit: int) -> Structure:
     except Exception as exc:
         # Other readers of the same file, less careful ones, came to an end with it.
         raise _ambiguous(type(exc).__name__) from exc
-    return read_structure(
-        pdf, opened, steps=_STEPS, appended_from=len(pdf), follow=True
-    )
+    return opened, tree
 
 
 def _opened(pdf: bytes) -> CheckedReader:

@@ -6,6 +6,7 @@ from worker.sandbox.structure.ambiguity import (
     AmbiguityKind,
 )
 from worker.sandbox.structure.checked_reader import CheckedReader
+from worker.sandbox.structure.drawn_streams import DrawnStreams
 from worker.sandbox.structure.reader import Structure, read_structure
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Ambiguity",
     "AmbiguityKind",
     "CheckedReader",
+    "DrawnStreams",
     "Structure",
     "read_structure",
 ]

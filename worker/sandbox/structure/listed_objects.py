@@ -14,11 +14,14 @@ from worker.sandbox.structure.object_streams import ObjectStream, ObjectStreamRe
 from worker.sandbox.structure.objects import HEADER, IndirectObject, ObjectReader
 from worker.sandbox.structure.sections import Entry, Section
 from worker.sandbox.structure.tokens import BLANK, END, integer_at, name_at
+from worker.sandbox.structure.values import Value, value_at
 
 _INTEGER: Final = re.compile(BLANK + rb"*+(\d{1,18})" + BLANK + rb"++endobj" + END)
 _REFERENCE: Final = re.compile(
     rb"(?<![0-9])(\d{1,10})" + BLANK + rb"++0" + BLANK + rb"++R" + END
 )
+STREAM: Final = object()
+"""Stands for the value of a stream."""
 
 
 class ListedObjects:
@@ -133,6 +136,30 @@ class ListedObjects:
         bounds = [*held.starts, len(held.content)]
         start, stop = bounds[entry.detail], bounds[entry.detail + 1]
         return held.content[start:stop], None
+
+    def value(self, number: int, entry: Entry) -> Value:
+        """Return an object's value; `STREAM` for a stream, None for what is none.
+
+        Args:
+            number: of the object.
+            entry: one of the last revision.
+        """
+        if entry.kind == 1:
+            found = self.objects.read(entry.where)
+            if found is None or found.number != number:
+                return None
+            if found.content is not None:
+                return STREAM
+            data, at = self._pdf, found.tokens.at
+        else:
+            held = self._object_stream(entry.where, None)
+            if held is None or entry.detail >= len(held.starts):
+                return None
+            data, at = held.content, held.starts[entry.detail]
+        try:
+            return value_at(data, at)[0]
+        except ValueError:
+            return None
 
     def _check_place(self, number: int, entry: Entry, rank: int) -> None:
         """Check that an entry points exactly at its object."""

@@ -86,7 +86,7 @@ class ObjectStreamReader:
             return None
         try:
             content = decoded(
-                pdf, entries, found.raw(pdf), self._steps, self._decryption(found)
+                pdf, entries, found.raw(pdf), self._steps, self.decryption(found)
             )
         except AmbiguousError as exc:
             self._say(found, found.number, f"has {exc}")
@@ -135,8 +135,11 @@ class ObjectStreamReader:
                 self._say(found, number, words)
         return references
 
-    def _decryption(self, found: IndirectObject) -> Callable[[bytes], bytes] | None:
+    def decryption(self, found: IndirectObject) -> Callable[[bytes], bytes] | None:
         """Return what decrypts a stream; None if it is not encrypted.
+
+        Args:
+            found: the stream.
 
         Raises:
             UsedUpError: nothing does.

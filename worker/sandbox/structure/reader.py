@@ -10,6 +10,7 @@ entry points, and what lies between the listed objects is read as well.
 Source: ISO 32000-2, 7.5.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,6 +24,7 @@ from worker.sandbox.structure.ambiguity import (
 )
 from worker.sandbox.structure.bytes_between import BytesBetween
 from worker.sandbox.structure.checked_reader import CheckedReader
+from worker.sandbox.structure.drawn_streams import DrawnStreams, DrawnStreamsReader
 from worker.sandbox.structure.file_end import read_end
 from worker.sandbox.structure.history import History, in_use, read_chain
 from worker.sandbox.structure.linearization import check_linearization
@@ -90,6 +92,8 @@ class Structure:
     used_up: bool = False
     references: "References | None" = None
     """Where it was asked for, and nothing kept it from being read."""
+    drawn: DrawnStreams | None = None
+    """Likewise."""
     _numbers: tuple[_Numbers, ...] = field(default=(), repr=False)
 
     def is_defined(self, number: int, end: int) -> bool:
@@ -118,7 +122,7 @@ def read_structure(
     *,
     steps: int = STEPS,
     appended_from: int = 0,
-    follow: bool = False,
+    follow: Collection[int] | None = None,
 ) -> Structure:
     """Read the whole file once, in linear time, and find what is ambiguous.
 
@@ -129,19 +133,22 @@ def read_structure(
         appended_from: offset at which the kinds of `APPENDED_ONLY` begin to count;
             objects hidden before it are not searched.
         steps: budget; a token costs about one step, a byte of a stream almost nothing.
-        follow: whether to look at the references of a file that is not ambiguous.
+        follow: numbers of what pages name as their content, to look at the references
+            of a file that is not ambiguous, and at its streams as well; None not to.
     """
     reading = _Reading(pdf, opened, steps, appended_from)
     examined, used_up = True, False
-    references = None
+    references = drawn = None
     try:
         reading.run()
-        if follow:
+        if follow is not None:
             references = reading.references()
+        if follow is not None and references is not None:
+            drawn = reading.drawn(follow)
     except UsedUpError as exc:
         examined, used_up = False, isinstance(exc, NoStepsError)
     found = tuple(reading.findings.sorted())
-    return Structure(found, examined, used_up, references, reading.numbers())
+    return Structure(found, examined, used_up, references, drawn, reading.numbers())
 
 
 class _Reading:
@@ -157,6 +164,7 @@ class _Reading:
         self.findings = Findings()
         self._chain: list[Section] = []
         self._listed: ListedObjects | None = None
+        self._streams: ObjectStreamReader | None = None
 
     def run(self) -> None:
         """Read the file.
@@ -181,7 +189,7 @@ class _Reading:
             pdf, oldest_first, history, objects, streams, findings, steps
         )
         listed.check()
-        self._listed = listed
+        self._listed, self._streams = listed, streams
         between = BytesBetween(pdf, oldest_first, listed, sections, findings, steps)
         between.check(end, self._appended_from)
         opened, begin = self._opened, self._appended_from
@@ -231,6 +239,22 @@ class _Reading:
             greatest=max(most, *sizes, *referred, 0),
             dangling=min(referred - used, default=None),
         )
+
+    def drawn(self, contents: Collection[int]) -> DrawnStreams | None:
+        """Look at the streams of the last revision; None for a file without objects.
+
+        Args:
+            contents: numbers of what pages name as their content.
+
+        Raises:
+            UsedUpError: the budget is used up.
+        """
+        if self._listed is None or self._streams is None:
+            return None
+        reader = DrawnStreamsReader(
+            self._pdf, self._listed, self._streams, self._steps, contents
+        )
+        return reader.read()
 
     def numbers(self) -> tuple[_Numbers, ...]:
         """Return the numbers that the sections list, the newest section first."""
