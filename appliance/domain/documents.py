@@ -64,6 +64,8 @@ class FindingKind(StrEnum):
     """Text in a font that is neither in the file nor one of the standard 14."""
     DRAWN_DIFFERENTLY = "drawn_differently"
     """Content that common programs are known to draw differently."""
+    FIELD_SHOWS_OTHER = "field_shows_other"
+    """Filled fields that show another thing than their value."""
     LAYERS = "layers"
     HIDDEN_ANNOTATIONS = "hidden_annotations"
     """Annotations or fields that are there and not shown."""

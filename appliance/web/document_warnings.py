@@ -56,6 +56,10 @@ FINDINGS: Final[dict[FindingKind, str]] = {
         "Programs may draw parts of this document differently: others may see "
         "something else."
     ),
+    FindingKind.FIELD_SHOWS_OTHER: (
+        "The document has fields that show something other than the value they hold; "
+        "some programs will show that value."
+    ),
     FindingKind.LAYERS: "The document has layers that can be shown or hidden.",
     FindingKind.HIDDEN_ANNOTATIONS: "The document has notes or fields that are hidden.",
     FindingKind.OFF_PAGE_CONTENT: (

@@ -40,6 +40,7 @@ from worker.sandbox.inspect.pdf_objects import Budget
 from worker.sandbox.inspect.signature_permissions import signing_facts
 from worker.sandbox.inspect.single_reading import demand_single_reading
 from worker.sandbox.inspect.trailer_checks import is_well_ended
+from worker.sandbox.shown_fields import find_other_values
 from worker.sandbox.trial.trial_signature import prove_signable
 from worker.sandbox.verify.verify import weigh
 
@@ -119,6 +120,8 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
     findings |= active.found | hidden.found
     findings |= find_missing_appearances(tree.pages, budget)
     findings |= find_odd_annotations(tree.pages, budget)
+    if not leaves_appearances_open(catalog):
+        findings |= find_other_values(pdf, tree.pages, budget)
     findings |= find_kept_back(reader, tree.pages, budget)
     scan = scan_objects(pdf, tree.pages)
     findings |= scan.found
