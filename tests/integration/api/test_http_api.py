@@ -96,6 +96,14 @@ async def test_preview_has_box_and_picture(
             "texto": ["Firmado"],
             "tamanoLetra": 12,
         },
+        "firma": {
+            "motivo": None,
+            "lugar": None,
+            "restriccion": "NO_VALUE",
+            "visible": True,
+            "campo": None,
+            "texto": [],
+        },
         "dpi": 96,
         "png": base64.b64encode(PNG).decode(),
     }
