@@ -26,8 +26,9 @@ from tests.integration.signing.shared_document import (
     Scene,
     inspections_of,
 )
-from tests.support.factories.signing_front import PASSWORD, open_front
-from tests.support.installation.record import CoreFixture
+from tests.support.factories.signing_front import open_front
+from tests.support.installation.record import PASSWORD, CoreFixture
+from worker.signing.failed_documents import fail_documents
 
 pytestmark = pytest.mark.storage
 
@@ -238,3 +239,28 @@ async def test_many_are_signed_but_for_what_is_refused(core: CoreFixture) -> Non
             (R.FAILED, "PDF_AMBIGUOUS"),
             (R.IN_PROGRESS, ""),
         ]
+
+
+@pytest.mark.parametrize(
+    ("code", "state"),
+    [
+        (ErrorCode.SANDBOX_UNAVAILABLE, R.PENDING),
+        (ErrorCode.OVERLOADED, R.PENDING),
+        (ErrorCode.PDF_AMBIGUOUS, R.FAILED),
+    ],
+)
+async def test_worker_that_cannot_look_again_gives_the_request_back(
+    core: CoreFixture, code: ErrorCode, state: RequestState
+) -> None:
+    """The upgrade came between consent and signature; only a refusal is final."""
+    signer = await core.add_signer()
+    request = await core.add_request(signer.person, inspection=OLD)
+    await core.begin(signer, [request])
+    worker = core.claiming()
+    work = await worker.claim_next()
+    assert work is not None
+
+    documents = [*work.claim.documents]
+    await fail_documents(worker, work.claim, documents, ApplianceError(code))
+
+    assert await core.request_states([request]) == [(state, code.value)]

@@ -218,6 +218,7 @@ async def front_of(
     core: CoreFixture,
     hashing: HashSlots,
     again: Reexamination | None = None,
+    /,
     **settings: float,
 ) -> SigningFront:
     """With a person who can sign, and a worker alive.
@@ -241,7 +242,7 @@ async def front_of(
 
 @asynccontextmanager
 async def open_front(
-    core: CoreFixture, again: Reexamination | None = None, **settings: float
+    core: CoreFixture, again: Reexamination | None = None, /, **settings: float
 ) -> AsyncIterator[SigningFront]:
     """The same, and what it began is waited for at the end."""
     front = await front_of(core, HashSlots(1), again, **settings)

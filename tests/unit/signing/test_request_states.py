@@ -9,7 +9,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.requests.request import LISTED, check_move
 from appliance.domain.vocab import RequestState
 
-# Word for word the row of decisions.
+# Word for word the row of decisions, and one more.
 LEGAL = {
     ("en_espera", "pendiente"),
     ("en_espera", "cancelada"),
@@ -18,6 +18,8 @@ LEGAL = {
     ("pendiente", "rechazada"),
     ("pendiente", "cancelada"),
     ("pendiente", "vencida"),
+    # An upgrade came, and takes its document no more.
+    ("pendiente", "fallida"),
     ("en_proceso", "firmada"),
     ("en_proceso", "pendiente"),
     ("en_proceso", "fallida"),
