@@ -93,7 +93,7 @@ class EmbedSessionRequests:
             document = await DocumentStore(transaction).get(now.document)
             if document is None:
                 raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
-            request = await self._earlier(transaction, now, document.sha256)
+            request = await self._earlier(transaction, now, document)
             if request is None:
                 request = await self._make(transaction, now, document)
             if not await SessionStore(transaction).set_request(
@@ -149,7 +149,7 @@ class EmbedSessionRequests:
         )
 
     async def _earlier(
-        self, transaction: Transaction, session: EmbedSession, sha256: str
+        self, transaction: Transaction, session: EmbedSession, document: StoredDocument
     ) -> RequestId | None:
         """The request that this key stands for already, if it goes on or is settled.
 
@@ -159,13 +159,15 @@ class EmbedSessionRequests:
         if session.idem_key is None:
             return None
         await IdempotencyStore(transaction).remember(
-            _scope(session), session.idem_key, sha256, self._clock.now()
+            _scope(session), session.idem_key, document.sha256, self._clock.now()
         )
         view = await self._bound(transaction, session, lock=True)
         if view is None or view.state not in _GOES_ON:
             return None
-        # One that was picked from the list may be of another document.
-        if view.person != session.person or view.sha256 != sha256:
+        # One that was picked from the list may be of another document; and the same
+        # bytes may be a copy in one session and come as they are in another.
+        same = (view.sha256, view.repair) == (document.sha256, document.repair)
+        if view.person != session.person or not same:
             raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
         if view.state not in _SETTLED:
             await RequestStore(transaction).prolong(view.id, session.until)

@@ -12,6 +12,7 @@ import pytest
 
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.appearance.presets import Corner
+from appliance.domain.documents import FindingKind
 from appliance.domain.embedding import EmbedSessionState, PlaceChoice, SignOrder
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
@@ -20,7 +21,12 @@ from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.integrators.session_store import SessionStore
 from appliance.requests.request_store import RequestStore
-from tests.support.factories.fake_sandbox import CERTIFIED, FULL, FakeInspector
+from tests.support.factories.fake_sandbox import (
+    CERTIFIED,
+    DAMAGED_PDF,
+    FULL,
+    FakeInspector,
+)
 from tests.support.installation.frame import ADDRESS, FrameServices, refused
 from tests.support.installation.installation import Installation
 
@@ -118,6 +124,40 @@ async def test_key_with_another_document_conflicts(
         frame_services.framing.take_document(opened.view.session, "b.pdf", OTHER),
         ErrorCode.IDEMKEY_CONFLICT,
     )
+
+
+async def test_copy_and_its_bytes_are_two_documents(
+    frame_services: FrameServices,
+) -> None:
+    """Each request says what its session brought; a key stands for one of them."""
+    someone = await frame_services.add_person()
+    made = (await FakeInspector(1).repair(DAMAGED_PDF)).pdf
+    opened = await frame_services.open(idem_key="k")
+    brought = await frame_services.framing.take_document(
+        opened.view.session, "a.pdf", DAMAGED_PDF
+    )
+    own = await frame_services.proven(someone, made)
+    unproven = (await frame_services.open()).view.session
+    plain = await frame_services.framing.take_document(unproven, "a.pdf", made)
+    of_copy = await frame_services.prove(someone, brought.session)
+    again = await frame_services.proven(someone, DAMAGED_PDF, idem_key="k")
+    await refused(
+        frame_services.proven(someone, made, idem_key="k"), ErrorCode.IDEMKEY_CONFLICT
+    )
+
+    assert of_copy.request == again.request != own.request
+    for view, is_copy in ((brought, True), (plain, False)):
+        assert view.document is not None
+        found = view.document.inspection.findings
+        assert (FindingKind.REPAIRED in found) is is_copy
+    async with frame_services.services.store.read() as transaction:
+        requests = [each.request for each in (of_copy, own) if each.request]
+        views = await RequestStore(transaction).named(requests)
+    for session, is_copy in ((of_copy, True), (own, False)):
+        assert session.request is not None
+        request = views[session.request]
+        assert (request.repair is not None) is is_copy
+        assert (FindingKind.REPAIRED in request.inspection.findings) is is_copy
 
 
 async def test_key_with_another_signer_conflicts(frame_services: FrameServices) -> None:
