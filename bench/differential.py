@@ -503,6 +503,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("differential"))
     parser.add_argument("--pdfjs-every", type=int, default=8, metavar="N")
+    parser.add_argument("--kind", action="append", help="of these kinds alone")
     parser.add_argument("--again", nargs=2, metavar=("KIND", "NUMBER"))
     asked = parser.parse_args()
     files = [path.read_bytes() for path in sorted(asked.folder.glob("*.pdf"))]
@@ -510,7 +511,11 @@ def main() -> int:
     if asked.again:
         wanted = [(asked.again[0], int(asked.again[1]))]
     else:
-        wanted = numbers(asked.files, asked.seed)
+        wanted = [
+            each
+            for each in numbers(asked.files, asked.seed)
+            if not asked.kind or each[0] in asked.kind
+        ]
     lines = run(originals, wanted, asked.out, pdfjs_every=asked.pdfjs_every)
     print("\n".join(table(lines)))
     wrong = [each for each in lines if each.found]
