@@ -37,7 +37,7 @@ _OTHER_BYTES: Final = 67_108_864
 _NAME_BYTES: Final = 127
 """Bytes of a name from which on programs cut it, so that it may be another one."""
 _LONG_NAME: Final = re.compile(rb"/[^\0\t\n\f\r ()<>\[\]{}/%]{127}")
-_FORMS_DEEP: Final = 30
+_FORMS_DEEP: Final = 32
 """Forms within one another that all programs draw; PDFium draws some 40."""
 _STEPS_A_STREAM: Final = 2
 _STEPS_A_VALUE: Final = 20
@@ -146,7 +146,7 @@ class DrawnStreamsReader:
         """Look at one stream."""
         entries = found.tokens.entries or {}
         label, kind = (name_at(self._pdf, entries.get(key)) for key in _LABELS)
-        if label in _OWN_RULES:
+        if label in _OWN_RULES and found.number not in self._contents:
             return
         is_form = kind == b"Form" or b"PatternType" in entries
         is_picture = kind == b"Image" or (
