@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from appliance.domain.text.untrusted_json import boolean, docmdp, rect, text, texts
 
-INSPECTOR_VERSION = 8
+INSPECTOR_VERSION = 9
 """Raised whenever the same file would be described, or refused, differently."""
 MARKS_KEPT = 1000
 """Most signature fields whose place is told."""

@@ -84,7 +84,7 @@ def repair(pdf: bytes) -> RepairedCopy:
             said = [str(each) for each in opened.get_warnings()]
         plain = mend_streams(copy, _save)
         if plain is not None:
-            mended.add(Damage.STREAMS)
+            mended.add(Damage.AMBIGUOUS)
             copy = plain
     except pikepdf.PasswordError as exc:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED) from exc
@@ -100,9 +100,7 @@ def repair(pdf: bytes) -> RepairedCopy:
 
 def _mend(opened: pikepdf.Pdf) -> set[Damage]:
     """Put right what qpdf takes as it is and validators do not; what was wrong."""
-    found = set()
-    if mend_tree(opened):
-        found.add(Damage.PAGE_TREE)
+    found = mend_tree(opened)
     if mend_metadata(opened):
         found.add(Damage.METADATA)
     if FormMender(opened).mend() | mend_annotations(opened):
