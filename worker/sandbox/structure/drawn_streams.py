@@ -51,6 +51,8 @@ _CATEGORIES: Final = (
     "/Font",
     "/Properties",
 )
+_APART: Final = frozenset({b"Metadata", b"EmbeddedFile"})
+"""Types of streams that may be encrypted otherwise than the others."""
 _OWN_RULES: Final = frozenset({b"XRef", b"ObjStm"})
 _LABELS: Final = (b"Type", b"Subtype")
 _DRAWS: Final = re.compile(rb"Do(?![^\0\t\n\f\r ()<>\[\]{}/%])")
@@ -219,7 +221,7 @@ class DrawnStreamsReader:
             return b""
         raw = found.raw(self._pdf)
         if self._streams.encrypted:
-            if label == b"Metadata" or any(each.name == CRYPT for each in filters):
+            if label in _APART or any(each.name == CRYPT for each in filters):
                 return b""  # encrypted otherwise, or not at all
             raw = self._decrypted(found, raw)
         most = self._content_left if is_content else self._others_left
