@@ -19,7 +19,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -29,8 +30,11 @@ import pypdfium2
 
 from appliance.bootstrap import ServiceRegistry
 from appliance.domain.errors import ApplianceError
+from appliance.domain.requests.levels import ProfileWishes
+from appliance.domain.vocab import SignatureLevel
 from tests.support.appliance.appliance import Appliance, TestPerson, intake_order
 from tests.support.appliance.ledger import document_faults, read_ledger
+from tests.support.documents.long_term_validators import lta_failures
 from tests.support.documents.page_images import (
     Box,
     difference,
@@ -45,7 +49,7 @@ GOOD: Final = "valid"
 LOOKS: Final = "looks different"
 UNLIKE: Final = "looks unlike what came in"
 """Of a repaired copy; its signer is shown the copy, and told of the damage."""
-LEVEL: Final = "B-LT"
+LEVEL: Final = SignatureLevel.B_LT
 NOWHERE: Final[Box] = (0.0, 0.0, 0.0, 0.0)
 """Of a signature that is not shown."""
 _AT_A_TIME: Final = 3
@@ -94,15 +98,17 @@ def sign_corpus(
     person: TestPerson,
     files: Mapping[str, bytes],
     *,
+    level: SignatureLevel = LEVEL,
     drawn_every: int = 1,
     tell: Callable[[Line], object] | None = None,
 ) -> list[Line]:
     """Take every file in, sign it both ways and look at the results.
 
     Args:
-        appliance: signs B-LT.
+        appliance: with timestamps of its own.
         person: signs.
         files: by name.
+        level: of each signature.
         drawn_every: the pages of each so manieth file are drawn and compared.
         tell: called with each line as soon as it and those before it are there.
     """
@@ -116,7 +122,7 @@ def sign_corpus(
                 if at % drawn_every == 0
             }
             some = {name: files[name] for name in turn}
-            for line in _sign_some(appliance, person, some, drawn, judges):
+            for line in _sign_some(appliance, person, level, some, drawn, judges):
                 if tell is not None:
                     tell(line)
                 lines.append(line)
@@ -126,13 +132,14 @@ def sign_corpus(
 def _sign_some(
     appliance: Appliance,
     person: TestPerson,
+    level: SignatureLevel,
     files: Mapping[str, bytes],
     drawn: set[str],
     judges: BoundedPool,
 ) -> Iterator[Line]:
     """Lines of some files, in their order."""
     taken = appliance.do(
-        lambda front: _take_in(front, person, files),
+        lambda front: _take_in(front, person, level, files),
         timeout_s=_START_S + _INTAKE_S * len(files),
     )
     with (
@@ -144,7 +151,7 @@ def _sign_some(
             pdf = files[name]
             if isinstance(requests, str):
                 return Line(name, len(pdf), refused=requests)
-            place = _Place(appliance, client, person, judges, name in drawn)
+            place = _Place(appliance, client, person, level, judges, name in drawn)
             invisible, visible = (
                 place.outcome(request, visible=visible)
                 for request, visible in zip(requests, (False, True), strict=True)
@@ -165,13 +172,17 @@ def _sign_some(
 
 
 async def _take_in(
-    front: ServiceRegistry, person: TestPerson, files: Mapping[str, bytes]
+    front: ServiceRegistry,
+    person: TestPerson,
+    level: SignatureLevel,
+    files: Mapping[str, bytes],
 ) -> list[list[int] | str]:
     """Two requests for each file, or the code by which it is refused."""
     room = asyncio.Semaphore(_AT_A_TIME)
 
     async def take(name: str, pdf: bytes) -> list[int] | str:
-        order = intake_order(person, name if name.endswith(".pdf") else f"{name}.pdf")
+        named = intake_order(person, name if name.endswith(".pdf") else f"{name}.pdf")
+        order = replace(named, wishes=ProfileWishes(level))
         async with room:
             try:
                 return [await front.intake.create_request(order, pdf) for _ in "12"]
@@ -188,6 +199,7 @@ class _Place:
     appliance: Appliance
     client: httpx.Client
     person: TestPerson
+    level: SignatureLevel
     judges: BoundedPool
     """Where others look at what was signed."""
     drawn: bool
@@ -221,8 +233,11 @@ class _Place:
         faults = self.judges.call(
             document_faults, signed, original, self.appliance.roots
         )
-        if (level := answer.json()["nivel"]) != LEVEL:
+        if (level := answer.json()["nivel"]) != self.level:
             faults.append(f"level {level}")
+        elif level == SignatureLevel.B_LTA:
+            (root,) = self.appliance.roots
+            faults += self.judges.call(lta_failures, signed, root, datetime.now(UTC))
         if (
             self.drawn
             and place is not None
@@ -323,6 +338,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--drawn-every", type=int, default=1, metavar="N")
+    parser.add_argument(
+        "--level", type=SignatureLevel, choices=SignatureLevel, default=LEVEL
+    )
     asked = parser.parse_args()
     files = {**read(asked.folder), **made()}
     began = time.monotonic()
@@ -335,6 +353,7 @@ def main() -> int:
             appliance,
             appliance.new_person(),
             files,
+            level=asked.level,
             drawn_every=asked.drawn_every,
             tell=lambda line: tell(row(line)),
         )

@@ -35,6 +35,7 @@ from appliance.domain.ids import MAX_REQUEST_ID, RequestId
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.request import RequestView
 from appliance.domain.requests.request_batch import BatchDocument
+from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.vocab import RequestState
 from appliance.web import i18n, problems
 from appliance.web.document_warnings import FINDINGS
@@ -293,6 +294,7 @@ def batch_document(document: BatchDocument, lang: str) -> dict[str, object]:
         "seen": document.is_seen,
         "reason": _why(ErrorCode(document.reason), lang) if is_code else None,
         "fileName": signed_name(document.name),
+        "terms": _terms(document.terms),
     }
 
 
@@ -355,6 +357,7 @@ def _document(view: EmbedSessionView, lang: str) -> dict[str, object] | None:
         "signatures": inspection.signatures,
         "newField": new_field(inspection).value,
         "preset": _preset(document.preset),
+        "terms": _terms(document.terms),
         "fields": [_field(field, document, lang) for field in inspection.signing.empty],
         "findings": [
             i18n.translate(lang, FINDINGS[kind]) for kind in inspection.findings
@@ -367,6 +370,18 @@ def _preset(preset: SignaturePreset | None) -> dict[str, object] | None:
     if preset is None or not (preset.fixed or preset.has_place):
         return None
     return {"fixed": preset.fixed}
+
+
+def _terms(terms: SignatureTerms) -> dict[str, object]:
+    """What a signature says and permits; the page finds the words."""
+    return {
+        "reason": terms.reason,
+        "place": terms.place,
+        "afterwards": terms.afterwards.value,
+        "visible": terms.visible,
+        "field": terms.field,
+        "locks": terms.locks,
+    }
 
 
 def _field(
@@ -422,7 +437,11 @@ def placement(placed: Placement) -> dict[str, object]:
     Args:
         placed: by the domain's rules.
     """
-    return {"params": placed.params.to_wire(), "stamp": _stamp(placed)}
+    return {
+        "params": placed.params.to_wire(),
+        "stamp": _stamp(placed),
+        "terms": _terms(placed.terms),
+    }
 
 
 def _stamp(placed: Placement) -> dict[str, object] | None:

@@ -51,6 +51,7 @@ from appliance.settings import Settings, SettingsError
 from appliance.signing.claims import Claims
 from appliance.signing.expiry import ExpiryJob
 from appliance.signing.level_maintenance import UpkeepWork
+from appliance.signing.reexamination import Reexamination
 from appliance.signing.signing_order import SigningOrder
 from hsm_config.profile import load_profile
 from worker.batch_preparer import BatchPreparer, batch_preparation
@@ -280,6 +281,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
         inspections = Inspections(
             core.store, core.documents, core.inspector, core.clock
         )
+        reexamination = Reexamination(core.store, inspections)
         turns = SigningOrder(core.store, inspections, core.clock)
         keys = KeyExpiry(core.store, core.clock)
         preparation = batch_preparation(core, slot)
@@ -288,7 +290,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
         # What looks at documents takes its time; nothing else waits for it.
         beside = [
             asyncio.create_task(_beat(pulse_path(settings.run_dir, "chores", number))),
-            asyncio.create_task(attempt(partial(_renew, inspections))),
+            asyncio.create_task(attempt(partial(_renew, reexamination))),
             asyncio.create_task(repeat(_SWEEP_S, documents.run)),
             asyncio.create_task(repeat(_UPKEEP_S, documents.after_sessions)),
             asyncio.create_task(repeat(_UPKEEP_S, passing.sweep)),
@@ -346,9 +348,9 @@ async def _beat(pulse: Path) -> None:
         await asyncio.sleep(BEAT_S)
 
 
-async def _renew(inspections: Inspections) -> None:
+async def _renew(reexamination: Reexamination) -> None:
     """Bring inspections up to date, once: another version comes with a new start."""
-    renewed = await inspections.renew()
+    renewed = await reexamination.renew()
     _log.info("inspections.renewed", count=renewed)
 
 

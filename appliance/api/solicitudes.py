@@ -124,7 +124,7 @@ async def preview(solicitud: str) -> Response:
     made = await core().requests.preview(signer.person, wanted, given)
     if content_negotiation.prefers(_PNG, over=JSON):
         return file_response(made.png, _PNG, f"{wanted}-{made.page}.png")
-    return json_response(representations.preview(made))
+    return json_response(representations.preview(made, i18n.requested()))
 
 
 @blueprint.post("/solicitudes/<digits:solicitud>/rechazar")

@@ -81,10 +81,12 @@ from appliance.pki.revocation_pins import RevocationPins
 from appliance.pki.self_revocation import SelfRevocation
 from appliance.pki.tsa.authority import Timestamps
 from appliance.pki.validation.trust_anchors import Trust
+from appliance.requests.inspection import Inspections
 from appliance.requests.intake import Intake
 from appliance.requests.presets import Presets
 from appliance.requests.uploads import UploadedDocuments
 from appliance.settings import Settings
+from appliance.signing.reexamination import Reexamination
 from appliance.signing.requests import Requests
 from appliance.signing.sign import Signing
 from appliance.signing.sign_batch import BatchSigning
@@ -206,6 +208,9 @@ async def open_front(
             clock,
             settings.signing,
             shielded,
+            Reexamination(
+                store, Inspections(store, core.documents, core.inspector, clock)
+            ),
         )
         revocations = Revocations(store, clock)
         issuing = Issuance(

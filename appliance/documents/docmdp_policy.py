@@ -13,7 +13,6 @@ from enum import StrEnum
 from typing import Final
 
 from appliance.domain.documents import (
-    INSPECTOR_VERSION,
     EmptyField,
     Inspection,
     SigningFacts,
@@ -73,7 +72,7 @@ def check_permitted(
             `SIGNATURE_FIELD_DEMANDS`, `SIGNERS_LOCKED_OUT`; `SANDBOX_UNAVAILABLE`
             for what an earlier version inspected.
     """
-    if inspection.inspector_version < INSPECTOR_VERSION:
+    if inspection.is_outdated:
         # What an earlier version saw says nothing of locks; it is inspected again.
         raise ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)
     facts = inspection.signing

@@ -7,8 +7,11 @@ from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
+    FromClause,
+    Join,
     Row,
     Select,
+    Table,
     and_,
     case,
     delete,
@@ -28,6 +31,7 @@ from sqlalchemy import (
 from appliance.core.database.tables import (
     document,
     document_key,
+    document_original,
     document_repair,
     embed_session_document,
     metadata,
@@ -38,8 +42,10 @@ from appliance.core.database.tables import (
 from appliance.core.database.upsert import insert_into
 from appliance.core.unit_of_work import Store
 from appliance.domain.documents import (
-    INSPECTOR_VERSION,
+    CameDocument,
     Inspection,
+    Repair,
+    as_it_came,
     inspection_from_json,
     inspection_to_json,
     repair_of,
@@ -63,15 +69,47 @@ NAMING: Final = tuple(
     if {"integrator", "sha256"} <= set(table.c.keys())
 )
 """By convention: every table that names files of the document store."""
-REPAIR: Final = (
-    document_repair.c.sha256.label("original_sha256"),
-    document_repair.c.damage,
-)
-"""What `repair_of` reads, of a document outer-joined to its repair."""
-DOCUMENTS: Final[Select[Any]] = select(document, *REPAIR).outerjoin(
-    document_repair, document_repair.c.document == document.c.id
-)
-"""Documents, each with the repair that it comes from."""
+_ORIGINALS: Final = (document_original, document_repair)
+_REFERRING_TABLES: Final = tuple(column.table for column in REFERRING)
+
+
+def repair_columns(of: FromClause) -> tuple[ColumnElement[Any], ...]:
+    """What `repair_in` reads, of a table that `with_repair` joined.
+
+    Args:
+        of: the table, which refers to documents.
+    """
+    is_unsaid = of.c.original_sha256.is_(None)
+    first, own = document_repair.c, document_original.c
+    return (
+        case((is_unsaid, first.sha256), else_=own.sha256).label("repaired_sha256"),
+        case((is_unsaid, first.damage), else_=own.damage).label("damage"),
+    )
+
+
+def with_repair(joined: FromClause, of: FromClause) -> Join:
+    """Join what a row's document came as.
+
+    Args:
+        joined: what the row is part of.
+        of: the table, which refers to documents.
+    """
+    return joined.outerjoin(
+        document_repair, document_repair.c.document == of.c.document
+    ).outerjoin(
+        document_original,
+        and_(
+            document_original.c.document == of.c.document,
+            document_original.c.sha256 == of.c.original_sha256,
+        ),
+    )
+
+
+def repair_in(row: Row[Any]) -> Repair | None:
+    """The repair of a row with `repair_columns`."""
+    return repair_of(row.repaired_sha256, row.damage)
+
+
 _SIGNED: Final[Select[Any]] = select(signed_document, signature_request.c.name).join(
     signature_request, signature_request.c.id == signed_document.c.request
 )
@@ -84,7 +122,8 @@ class DocumentStore(Store):
         """Record a document, or give the one with the same bytes.
 
         A document inspected again by a newer inspector keeps its place. It counts
-        as new again, so that nobody removes it as unused before it is used.
+        as new again, so that nobody removes it as unused before it is used. What it
+        came as before stays, for those who refer to it so.
         """
         return (await self.add_all([new], at))[0]
 
@@ -123,10 +162,18 @@ class DocumentStore(Store):
         )
         ids = {row.sha256: DocumentId(row.id) for row in rows}
         kept = [replace(each, id=ids[each.sha256]) for each in new]
-        await self._add_repairs(kept)
+        await self._add_originals(document_original, kept)
+        # The version before knows one original. A row of its own that refers to a
+        # document which is there already must not begin to be a copy's.
+        made = {each.id for each in new}
+        await self._add_originals(
+            document_repair, [each for each in kept if each.id in made]
+        )
         return kept
 
-    async def _add_repairs(self, kept: Collection[StoredDocument]) -> None:
+    async def _add_originals(
+        self, table: Table, kept: Collection[StoredDocument]
+    ) -> None:
         """Record where copies come from, where that is new."""
         repairs = [
             {
@@ -140,8 +187,7 @@ class DocumentStore(Store):
         ]
         if repairs:
             await self._connection.execute(
-                insert_into(self._connection, document_repair).on_conflict_do_nothing(),
-                repairs,
+                insert_into(self._connection, table).on_conflict_do_nothing(), repairs
             )
 
     async def renew(
@@ -170,35 +216,53 @@ class DocumentStore(Store):
         )
         return {DocumentId(each) for each in found.scalars()}
 
-    async def get(self, wanted: DocumentId) -> StoredDocument | None:
-        """A document by id."""
-        query = DOCUMENTS.where(document.c.id == wanted)
-        row = (await self._connection.execute(query)).one_or_none()
-        return None if row is None else stored_document(row)
+    async def get(self, wanted: CameDocument) -> StoredDocument | None:
+        """A document by id, as it came."""
+        return (await self.those((wanted,))).get(wanted)
 
     async def those(
-        self, wanted: Collection[DocumentId]
-    ) -> dict[DocumentId, StoredDocument]:
-        """Documents by their ids."""
-        rows = await self._connection.execute(
-            DOCUMENTS.where(document.c.id.in_(set(wanted)))
+        self, wanted: Collection[CameDocument]
+    ) -> dict[CameDocument, StoredDocument]:
+        """Documents by their ids, as they came."""
+        ids = {each.id for each in wanted}
+        repairs: dict[CameDocument, Repair] = {}
+        for table in _ORIGINALS:
+            rows = await self._connection.execute(
+                select(table).where(table.c.document.in_(ids))
+            )
+            for row in rows:
+                original = row.sha256 if table is document_original else None
+                repair = repair_of(row.sha256, row.damage)
+                if repair is not None:
+                    repairs[CameDocument(row.document, original)] = repair
+        found = await self._connection.execute(
+            select(document).where(document.c.id.in_(ids))
         )
-        return {DocumentId(row.id): stored_document(row) for row in rows}
+        rows_by_id = {row.id: row for row in found}
+        return {
+            each: stored_document(rows_by_id[each.id], repairs.get(each))
+            for each in set(wanted)
+            if each.id in rows_by_id
+        }
 
     async def repaired(
         self, owner: IntegratorId, original_sha256: str
     ) -> StoredDocument | None:
         """The first repaired copy that was made of a damaged file."""
         query = (
-            DOCUMENTS.where(
-                document_repair.c.integrator == owner,
-                document_repair.c.sha256 == original_sha256,
+            select(document, document_original.c.damage)
+            .join(document_original, document_original.c.document == document.c.id)
+            .where(
+                document_original.c.integrator == owner,
+                document_original.c.sha256 == original_sha256,
             )
             .order_by(document.c.created, document.c.id)
             .limit(1)
         )
         row = (await self._connection.execute(query)).one_or_none()
-        return None if row is None else stored_document(row)
+        if row is None:
+            return None
+        return stored_document(row, repair_of(original_sha256, row.damage))
 
     async def publish(
         self, views: Collection[SignedDocumentView], at: datetime
@@ -354,10 +418,54 @@ class DocumentStore(Store):
                 document.c.created < before,
             )
         )
+        for table in _ORIGINALS:
+            stale = (
+                select(table.c.document)
+                .join(document, document.c.id == table.c.document)
+                .where(document.c.created < before, _is_stale(table))
+                .limit(limit)
+            )
+            copies = list((await self._connection.execute(stale)).scalars())
+            await self._forget_originals(
+                table, table.c.document.in_(copies), document.c.created < before
+            )
         return result.rowcount
 
+    async def _forget_originals(
+        self,
+        table: Table,
+        which: ColumnElement[bool],
+        of_document: ColumnElement[bool],
+    ) -> None:
+        """Forget originals as whose copy nothing refers to a document any more.
+
+        Args:
+            table: that names them.
+            which: of its rows.
+            of_document: a condition of the copies.
+        """
+        # Whoever is about to refer to a copy holds its row, and is not waited for: what
+        # is left is forgotten by a later sweep.
+        held = await self._connection.execute(
+            select(document.c.id)
+            .where(document.c.id.in_(select(table.c.document).where(which)))
+            .where(of_document)
+            .order_by(document.c.sha256)
+            .with_for_update(skip_locked=True)
+        )
+        copies = list(held.scalars())
+        if copies:
+            await self._connection.execute(
+                delete(table).where(
+                    which, table.c.document.in_(copies), _is_stale(table)
+                )
+            )
+
     async def forget_unneeded(self, integrator: IntegratorId, sha256: str) -> None:
-        """Forget a document at once, if nothing refers to it or has brought it."""
+        """Forget a document at once, if nothing refers to it or has brought it.
+
+        And that it is the original of a copy, if nothing refers to the copy as such.
+        """
         query = select(document.c.id).where(
             document.c.integrator == integrator, document.c.sha256 == sha256
         )
@@ -370,6 +478,12 @@ class DocumentStore(Store):
                 delete(document).where(
                     document.c.id == found, not_(_is_referred_to()), not_(_IS_BROUGHT)
                 )
+            )
+        for table in _ORIGINALS:
+            await self._forget_originals(
+                table,
+                and_(table.c.integrator == integrator, table.c.sha256 == sha256),
+                true(),
             )
 
     async def named(
@@ -410,16 +524,17 @@ class DocumentStore(Store):
             sha256: of the files, hex.
 
         Returns:
-            By SHA-256, of those that are kept as they came; and which of the others
-            were damaged, so that a repaired copy is kept.
+            By SHA-256, of those that are kept; and which were damaged, so that a
+            repaired copy is kept.
         """
-        repair = document_repair.c
+        repair = document_original.c
         rows = await self._connection.execute(
-            DOCUMENTS.where(
+            select(document).where(
                 document.c.integrator == integrator, document.c.sha256.in_(sha256)
             )
         )
-        stored = [stored_document(row) for row in rows]
+        # Of their bytes alone: a copy may come in as it is.
+        stored = [stored_document(row, None) for row in rows]
         damaged = await self._connection.execute(
             select(repair.sha256).where(
                 repair.integrator == integrator, repair.sha256.in_(sha256)
@@ -428,9 +543,7 @@ class DocumentStore(Store):
         found = {
             each.sha256: each.inspection
             for each in stored
-            # Of a copy more is said than its bytes tell.
-            if each.repair is None
-            and each.inspection.inspector_version == INSPECTOR_VERSION
+            if not each.inspection.is_outdated
         }
         return found, set(damaged.scalars())
 
@@ -440,6 +553,26 @@ _IS_BROUGHT: Final = exists().where(
     embed_session_document.c.sha256 == document.c.sha256,
 )
 """A session of the frame has brought a document."""
+
+
+def _is_stale(table: Table) -> ColumnElement[bool]:
+    """Nothing refers to a document as the copy of an original, or has brought that.
+
+    Args:
+        table: one of `_ORIGINALS`.
+    """
+    brought = exists().where(
+        embed_session_document.c.integrator == table.c.integrator,
+        embed_session_document.c.sha256 == table.c.sha256,
+    )
+    referring = [
+        exists().where(
+            of.c.document == table.c.document,
+            or_(of.c.original_sha256.is_(None), of.c.original_sha256 == table.c.sha256),
+        )
+        for of in _REFERRING_TABLES
+    ]
+    return not_(or_(brought, *referring))
 
 
 def _is_referred_to() -> ColumnElement[bool]:
@@ -467,18 +600,19 @@ def _sha256(document: StoredDocument) -> str:
     return document.sha256
 
 
-def stored_document(row: Row[Any]) -> StoredDocument:
-    """A document of a row of `DOCUMENTS`.
+def stored_document(row: Row[Any], repair: Repair | None) -> StoredDocument:
+    """A document of its row.
 
     Args:
-        row: with more columns, if need be.
+        row: of `document`, with more columns, if need be.
+        repair: by which it was made.
     """
     return StoredDocument(
         DocumentId(row.id),
         IntegratorId(row.integrator),
         row.sha256,
-        inspection_from_json(row.inspection),
-        repair_of(row.original_sha256, row.damage),
+        as_it_came(inspection_from_json(row.inspection), repair),
+        repair,
     )
 
 

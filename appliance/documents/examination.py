@@ -4,11 +4,18 @@ Source: docs/documents.md; decisions "PDFs".
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.documents.document_bytes import rounds_of, sha256_of, size_of
-from appliance.domain.documents import Damage, FindingKind, Inspection, Repair
+from appliance.domain.documents import (
+    FIELD_LOOK,
+    Damage,
+    FindingKind,
+    Inspection,
+    Repair,
+    as_it_came,
+)
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ports import DocumentBytes, PdfInspector
 from appliance.settings import DocumentSettings
@@ -19,11 +26,17 @@ ROUND_BYTES: Final = 1_048_576
 """Of all of them: a job of several takes no longer than one of a large document."""
 _NO_CHANGES: Final = 1
 _REPAIRABLE: Final = frozenset(
-    {ErrorCode.PDF_MALFORMED, ErrorCode.PDF_UNVERIFIABLE, ErrorCode.PDF_AMBIGUOUS}
+    {
+        ErrorCode.PDF_MALFORMED,
+        ErrorCode.PDF_UNVERIFIABLE,
+        ErrorCode.PDF_AMBIGUOUS,
+        # Where the reader finds no page, others may: with them in the copy it has them.
+        ErrorCode.PDF_NO_PAGES,
+    }
 )
 _BETTER_ANEW: Final = frozenset({FindingKind.DAMAGED, FindingKind.USAGE_RIGHTS})
 """Findings that a copy does not have; usage rights end with any change."""
-_READ: Final = frozenset({ErrorCode.PDF_UNVERIFIABLE, ErrorCode.PDF_AMBIGUOUS})
+_READ: Final = _REPAIRABLE - {ErrorCode.PDF_MALFORMED}
 """Codes of files that were read, and are at fault in another way."""
 
 
@@ -142,7 +155,7 @@ class Examination:
             DocumentRefusedError: it is not taken here.
             ApplianceError: `SANDBOX_UNAVAILABLE`.
         """
-        inspection = as_repaired(await self._inspector.inspect(copy), repair)
+        inspection = as_it_came(await self._inspector.inspect(copy), repair)
         self._demand_allowed(inspection)
         return Examined(copy, inspection, repair)
 
@@ -188,10 +201,12 @@ class Examination:
         damage = set(repaired.damage)
         if refused is not None and refused.code is ErrorCode.PDF_AMBIGUOUS:
             damage.add(Damage.AMBIGUOUS)
+        if refused is not None and refused.code is ErrorCode.PDF_NO_PAGES:
+            damage.add(Damage.PAGE_TREE)
         if damage <= {Damage.LOOK}:
             damage.add(Damage.SYNTAX)
         origin = Repair(await sha256_of(pdf), tuple(sorted(damage)))
-        return Examined(repaired.pdf, as_repaired(described, origin), origin)
+        return Examined(repaired.pdf, as_it_came(described, origin), origin)
 
     def _demand_allowed(self, inspection: Inspection) -> None:
         """Refuse what the installation does not sign.
@@ -220,7 +235,9 @@ class Examination:
 def _is_to_repair(inspection: Inspection) -> bool:
     """Whether a readable file is better written anew, and may still be changed."""
     found = _BETTER_ANEW.intersection(inspection.findings)
-    return bool(found) and not inspection.signatures
+    # A signature takes the place of what an empty field of the document says.
+    speaks = any(FIELD_LOOK in each.needs for each in inspection.signing.empty)
+    return (bool(found) or speaks) and not inspection.signatures
 
 
 def _demand_sound(copy: Inspection) -> None:
@@ -231,16 +248,3 @@ def _demand_sound(copy: Inspection) -> None:
     """
     if copy.signatures or FindingKind.DAMAGED in copy.findings:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "still damaged")
-
-
-def as_repaired(inspection: Inspection, repair: Repair) -> Inspection:
-    """The inspection of a copy, with the findings that it is one.
-
-    Args:
-        inspection: by the sandbox, which cannot know.
-        repair: by which it was made.
-    """
-    findings = {*inspection.findings, FindingKind.REPAIRED}
-    if Damage.LOOK in repair.damage:
-        findings.add(FindingKind.REPAIRED_LOOK)
-    return replace(inspection, findings=tuple(sorted(findings)))

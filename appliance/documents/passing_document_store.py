@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select,
 from appliance.core.database.tables import (
     batch_preparation,
     document,
-    document_repair,
+    document_original,
     passing_document,
     signature_request,
     uploaded_document,
@@ -20,7 +20,7 @@ from appliance.core.unit_of_work import Store
 from appliance.domain.ids import IntegratorId
 
 _C: Final = passing_document.c
-_REPAIR: Final = document_repair.c
+_ORIGINAL: Final = document_original.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class PassingDocumentStore(Store):
             document.c.integrator == integrator, document.c.sha256 == sha256
         )
         repaired = exists().where(
-            _REPAIR.integrator == integrator, _REPAIR.sha256 == sha256
+            _ORIGINAL.integrator == integrator, _ORIGINAL.sha256 == sha256
         )
         row = select(passing_document.c.call).where(
             _C.integrator == integrator,
@@ -213,17 +213,26 @@ class PassingDocumentStore(Store):
 
 def _is_counted_elsewhere() -> ColumnElement[bool]:
     """Somebody uploaded it, or is asked to sign it: as it is, or a copy of it."""
-    is_used = or_(
-        exists().where(uploaded_document.c.document == document.c.id),
-        exists().where(signature_request.c.document == document.c.id),
-    )
+    users = (uploaded_document.c, signature_request.c)
+    is_used = or_(*(exists().where(of.document == document.c.id) for of in users))
     is_it = exists().where(
         document.c.integrator == _C.integrator, document.c.sha256 == _C.sha256, is_used
     )
+    is_copy_used = or_(
+        *(
+            exists().where(
+                of.document == _ORIGINAL.document,
+                or_(
+                    of.original_sha256 == _ORIGINAL.sha256,
+                    of.original_sha256.is_(None),
+                ),
+            )
+            for of in users
+        )
+    )
     is_origin = exists().where(
-        _REPAIR.integrator == _C.integrator,
-        _REPAIR.sha256 == _C.sha256,
-        _REPAIR.document == document.c.id,
-        is_used,
+        _ORIGINAL.integrator == _C.integrator,
+        _ORIGINAL.sha256 == _C.sha256,
+        is_copy_used,
     )
     return or_(is_it, is_origin)

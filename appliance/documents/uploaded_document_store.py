@@ -4,27 +4,47 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Row, Select, delete, exists, func, insert, not_, select, tuple_
+from sqlalchemy import (
+    Row,
+    Select,
+    delete,
+    exists,
+    func,
+    insert,
+    not_,
+    select,
+    tuple_,
+    union,
+)
 
 from appliance.core.database.tables import (
     document,
-    document_repair,
     signature_request,
     uploaded_document,
 )
 from appliance.core.unit_of_work import Store
-from appliance.documents.document_store import DOCUMENTS, stored_document
+from appliance.documents.document_store import (
+    repair_columns,
+    repair_in,
+    stored_document,
+    with_repair,
+)
 from appliance.domain.ids import IntegratorId, UploadId
 from appliance.domain.requests.uploads import UploadedDocument
 
 _C: Final = uploaded_document.c
-_REPAIR: Final = document_repair.c
-_UPLOADS: Final[Select[Any]] = DOCUMENTS.add_columns(
+_JOINED: Final = with_repair(
+    uploaded_document.join(document, document.c.id == _C.document), uploaded_document
+)
+_UPLOADS: Final[Select[Any]] = select(
+    document,
+    *repair_columns(uploaded_document),
     _C.id.label("upload"),
     _C.name,
     _C.created.label("uploaded"),
     _C.until,
-).join(uploaded_document, _C.document == document.c.id)
+    _C.repairs,
+).select_from(_JOINED)
 
 
 class UploadedDocumentStore(Store):
@@ -48,6 +68,8 @@ class UploadedDocumentStore(Store):
                 api_key=api_key,
                 created=new.created,
                 until=new.until,
+                original_sha256=new.document.original_sha256,
+                repairs=new.repairs,
             )
         )
 
@@ -119,26 +141,40 @@ class UploadedDocumentStore(Store):
             integrator: whose.
             but: SHA-256 (hex) of a document, as it came, that is not counted.
         """
-        damaged = (
-            select(func.max(_C.size_bytes))
-            .where(_C.document == document.c.id, _REPAIR.document == document.c.id)
-            .scalar_subquery()
+        original, _ = repair_columns(uploaded_document)
+        waiting = (
+            select(
+                document.c.sha256,
+                document.c.size_bytes,
+                original,
+                _C.size_bytes.label("came_bytes"),
+            )
+            .select_from(_JOINED)
+            .where(
+                document.c.integrator == integrator,
+                not_(exists().where(signature_request.c.document == document.c.id)),
+            )
+            .subquery()
+            .c
         )
-        size = document.c.size_bytes + func.coalesce(damaged, 0)
-        query = select(func.coalesce(func.sum(size), 0)).where(
-            document.c.integrator == integrator,
-            document.c.sha256 != but,
-            not_(
-                exists().where(_REPAIR.document == document.c.id, _REPAIR.sha256 == but)
+        came = func.coalesce(waiting.repaired_sha256, waiting.sha256)
+        files = union(
+            select(waiting.sha256, waiting.size_bytes).where(came != but),
+            select(waiting.repaired_sha256, waiting.came_bytes).where(
+                waiting.repaired_sha256.is_not(None), came != but
             ),
-            exists().where(_C.document == document.c.id),
-            not_(exists().where(signature_request.c.document == document.c.id)),
-        )
+        ).subquery()
+        query = select(func.coalesce(func.sum(files.c.size_bytes), 0))
         # PostgreSQL's sum of whole numbers is a decimal.
         return int((await self._connection.execute(query)).scalar_one())
 
 
 def _uploaded(row: Row[Any]) -> UploadedDocument:
     return UploadedDocument(
-        UploadId(row.upload), stored_document(row), row.name, row.uploaded, row.until
+        UploadId(row.upload),
+        stored_document(row, repair_in(row)),
+        row.name,
+        row.uploaded,
+        row.until,
+        row.repairs,
     )

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby, repeat
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
+from appliance.domain.ids import DocumentId
 from appliance.domain.text.untrusted_json import boolean, docmdp, rect, text, texts
 
 INSPECTOR_VERSION = 9
@@ -61,6 +62,8 @@ class FindingKind(StrEnum):
     """Annotations or filled fields that each program draws as it likes."""
     UNEMBEDDED_FONTS = "unembedded_fonts"
     """Text in a font that is neither in the file nor one of the standard 14."""
+    DRAWN_DIFFERENTLY = "drawn_differently"
+    """Content that common programs are known to draw differently."""
     LAYERS = "layers"
     HIDDEN_ANNOTATIONS = "hidden_annotations"
     """Annotations or fields that are there and not shown."""
@@ -89,6 +92,9 @@ class FindingKind(StrEnum):
     """An earlier signature of which that could not be checked."""
 
 
+_OF_COPIES: Final = frozenset({FindingKind.REPAIRED, FindingKind.REPAIRED_LOOK})
+
+
 class Damage(StrEnum):
     """What was wrong with a file that was repaired."""
 
@@ -111,6 +117,18 @@ class Damage(StrEnum):
     """Rights of one vendor's reader, which any change ends (`/Perms`)."""
     LOOK = "look"
     """A page that PDFium draws otherwise in the copy."""
+
+
+class CameDocument(NamedTuple):
+    """A document that is kept, and what it came as.
+
+    The same bytes may come as they are, and as the copy of several damaged files.
+    """
+
+    id: DocumentId
+    original_sha256: str | None
+    """Of the damaged file, hex; empty for a document that came as it is; None: what
+    it came as first, in rows of versions before 0006 of the tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +216,10 @@ def signed_name(file_name: str) -> str:
     return f"{stem}-firmado.pdf"
 
 
+FIELD_LOOK: Final = "AP"
+"""What a field needs whose look says something."""
+
+
 @dataclass(frozen=True, slots=True)
 class EmptyField:
     """A signature field that nobody has signed."""
@@ -213,11 +235,19 @@ class EmptyField:
     closes: bool = False
     """Its own lock would forbid any signature in a field that is made later."""
     needs: tuple[str, ...] = ()
-    """Binding seed values that are not honoured here, by their PDF names."""
+    """What is not honoured here, by PDF names.
+
+    Binding seed values; `Kids`, widgets that are objects of their own; `AP`, a look
+    with words or pictures, which would be lost.
+    """
     digests: tuple[str, ...] = ()
     """Digests that bind, such as `sha256`; empty: any."""
     certifies: int | None = None
     """Demanded kind: 0 an approval signature, 1 to 3 a certification with that P."""
+    permits: int | None = None
+    """P of its own lock, 1 to 3: what may be changed once it is signed. None: all."""
+    locks: bool = False
+    """Whether its own lock names fields that nobody fills in once it is signed."""
 
     @property
     def usable(self) -> bool:
@@ -276,6 +306,11 @@ class Inspection:
     in `/Size`; what is appended is numbered above it. 0: not known."""
     inspector_version: int = INSPECTOR_VERSION
 
+    @property
+    def is_outdated(self) -> bool:
+        """An earlier version made it: this one may say something else."""
+        return self.inspector_version < INSPECTOR_VERSION
+
 
 def inspection_to_json(inspection: Inspection) -> dict[str, object]:
     """The stored form, of which each list of requests reads many.
@@ -290,6 +325,7 @@ def inspection_to_json(inspection: Inspection) -> dict[str, object]:
         + ([] if box.user_unit == 1 else [box.user_unit])
         for box, run in groupby(inspection.pages)
     ]
+    fields["signing"] = signing_facts_to_json(inspection.signing)
     fields["marks"] = [[mark.page, *mark.rect] for mark in inspection.marks]
     fields["findings"] = [finding.value for finding in inspection.findings]
     return fields
@@ -329,6 +365,24 @@ def _pages(fields: dict[str, Any]) -> Iterator[PageBox]:
         yield from repeat(PageBox(*box), times)
 
 
+def as_it_came(inspection: Inspection, repair: Repair | None) -> Inspection:
+    """The inspection of a document, with the findings of how it came.
+
+    Args:
+        inspection: of its bytes, which cannot tell; or of the same ones that came in
+            another way.
+        repair: by which it was made; None: it came as it is.
+    """
+    findings = {*inspection.findings} - _OF_COPIES
+    if repair is not None:
+        findings.add(FindingKind.REPAIRED)
+        if Damage.LOOK in repair.damage:
+            findings.add(FindingKind.REPAIRED_LOOK)
+    if findings == {*inspection.findings}:
+        return inspection
+    return replace(inspection, findings=tuple(sorted(findings)))
+
+
 def repair_of(
     original_sha256: str | None, damage: Sequence[str] | None
 ) -> Repair | None:
@@ -344,8 +398,13 @@ def repair_of(
 
 
 def signing_facts_to_json(facts: SigningFacts) -> dict[str, Any]:
-    """Write the facts."""
-    return asdict(facts)
+    """Write the facts; of a lock only where a field has one."""
+    written = asdict(facts)
+    for each in written["empty"]:
+        for name in ("permits", "locks"):
+            if not each[name]:
+                del each[name]
+    return written
 
 
 def signing_facts_from_json(message: Mapping[str, Any]) -> SigningFacts:
@@ -372,6 +431,7 @@ def _empty_field(entry: Mapping[str, Any]) -> EmptyField:
         raise ValueError
     if certifies is not None and certifies not in _CERTIFYING:
         raise ValueError
+    permits = docmdp(entry.get("permits"))
     return EmptyField(
         name=text(entry["name"]),
         page=page,
@@ -381,4 +441,6 @@ def _empty_field(entry: Mapping[str, Any]) -> EmptyField:
         needs=texts(entry["needs"], FIELDS_KEPT),
         digests=texts(entry["digests"], FIELDS_KEPT),
         certifies=certifies,
+        permits=permits,
+        locks=boolean(entry.get("locks", False)),
     )

@@ -15,6 +15,7 @@ from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.requests.preset import SignaturePreset, effective
 from appliance.domain.requests.request_batch import BatchStanding
+from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters, SignParameters
 
 _DNI = re.compile(r"[0-9]{7,8}", re.ASCII)
@@ -104,6 +105,11 @@ class EmbedSessionDocument:
         """The parameters of a signature whose signer chooses nothing."""
         return effective(GivenParameters(), self.preset)
 
+    @property
+    def terms(self) -> SignatureTerms:
+        """What such a signature says and permits."""
+        return SignatureTerms.of(self.look, self.inspection)
+
 
 @dataclass(frozen=True, slots=True)
 class EmbedSessionSigner:
@@ -174,6 +180,8 @@ class Placement:
     params: SignParameters
     layout: StampLayout | None
     """None without a visible mark."""
+    terms: SignatureTerms
+    """What the signature would say and permit."""
     png: bytes | None = field(default=None, repr=False)
     """The mark as it will be drawn, on white; None where it cannot be drawn now."""
 

@@ -33,7 +33,7 @@ from appliance.domain.ports import (
     PdfInspector,
 )
 from appliance.domain.requests.request import RequestView
-from appliance.domain.vocab import EventKind
+from appliance.domain.vocab import EventKind, RequestState
 from appliance.embedding.identification import EmbedSessionIdentity
 from appliance.embedding.request import EmbedSessionRequests
 from appliance.embedding.session import Sessions
@@ -247,7 +247,7 @@ class Ceremony:
         await self._frame_requests.check_key(session, kept.sha256)
         async with self._store.write() as transaction:
             document = await DocumentStore(transaction).add(kept, self._clock.now())
-        session = await self._progress.set_document(session, document.id, name)
+        session = await self._progress.set_document(session, document.came, name)
         if session.otp_at is not None:
             await self._frame_requests.give(session)
         return await self._views.view(session)
@@ -281,11 +281,14 @@ class Ceremony:
 
         Raises:
             ApplianceError: `SESSION_IN_USE` before there is a request;
-                `DOCUMENT_CHANGED` when it was another document.
+                `DOCUMENT_CHANGED` when it was another document; why it cannot be
+                signed, where this version does not take it.
         """
         if session.request is None or session.person is None:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
         view = await self._requests.get(session.person, session.request)
+        if view.state is RequestState.FAILED and view.reason in ErrorCode.__members__:
+            raise ApplianceError(ErrorCode(view.reason))
         if view.sha256 != sha256:
             raise ApplianceError(ErrorCode.DOCUMENT_CHANGED)
         await self._requests.note_seen(view, keep=session.batch is not None)

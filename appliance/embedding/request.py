@@ -233,6 +233,7 @@ class EmbedSessionRequests:
                 origin=FRAME_ORIGIN,
                 created=self._clock.now(),
                 expires=session.until,
+                original_sha256=document.original_sha256,
             )
         )
         transaction.audit.add(

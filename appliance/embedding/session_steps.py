@@ -9,8 +9,9 @@ Source: decisions "repeated init", "request of a frame", "no idemKey".
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
+from appliance.domain.documents import CameDocument
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import DocumentId, PersonId, RequestId
+from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.integrators.integrators import EmbedSession, SessionState
 from appliance.domain.vocab import EventKind
 from appliance.integrators.session_store import SessionStore
@@ -124,7 +125,7 @@ class SessionSteps:
                 raise ApplianceError(ErrorCode.SESSION_CODES)
 
     async def set_document(
-        self, session: EmbedSession, document: DocumentId, name: str
+        self, session: EmbedSession, document: CameDocument, name: str
     ) -> EmbedSession:
         """Load or replace the session's document.
 
@@ -141,7 +142,7 @@ class SessionSteps:
                 transaction,
                 session,
                 EventKind.SESSION_DOCUMENT,
-                {"before": now.document, "after": document},
+                {"before": now.document and now.document.id, "after": document.id},
                 done=done,
             )
 

@@ -58,6 +58,7 @@ from appliance.domain.requests.request import (
     refuse_unsigned,
 )
 from appliance.domain.requests.request_batch import BatchStanding
+from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.embedding.session_views import EmbedSessionViews
@@ -158,7 +159,8 @@ class EmbedSessionSigning:
         now = self._clock.now()
         params = _chosen(view.document, choice, named, now, details)
         layout = lay_out(params, named, now, view.document.inspection, details)
-        return Placement(params, layout), details
+        terms = SignatureTerms.of(params, view.document.inspection)
+        return Placement(params, layout, terms), details
 
     async def sign(self, session: EmbedSession, order: SignOrder) -> EmbedSessionView:
         """Sign; or give what signing gave.

@@ -206,7 +206,7 @@ async def _documents(order: BatchOrder, ready: ReadyBatch) -> list[DocumentToPre
                     name=name or upload.name,
                     sha256=None,
                     size_bytes=0,
-                    document=upload.document.id,
+                    document=upload.document.came,
                     # It was examined when it came, and its place is the signer's.
                     is_settled=common["wished"] is None,
                     **common,

@@ -20,6 +20,7 @@ from appliance.documents.document_bytes import rounds_of
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.examination import ROUND_BYTES, ROUND_DOCUMENTS, Examined
 from appliance.domain.clock import Clock
+from appliance.domain.documents import CameDocument
 from appliance.domain.errors import (
     FAULTS_TOLD,
     NOT_OF_WHAT_CAME,
@@ -118,7 +119,12 @@ class BatchSettling:
                 # The same bytes may have a row already.
                 kept = {each.id: row.id for each, row in zip(new, made, strict=True)}
             written = [
-                replace(each, document=kept.get(each.document, each.document))
+                replace(
+                    each,
+                    document=each.document._replace(
+                        id=kept.get(each.document.id, each.document.id)
+                    ),
+                )
                 if each.document is not None
                 else each
                 for each in settled
@@ -161,7 +167,7 @@ class _Turn:
         with working_for(self.claim.integrator, self.claim.id):
             examined = await self._examined(group)
             uploads = await self._uploads(group)
-            new: dict[str, StoredDocument] = {}
+            new: dict[tuple[str, str], StoredDocument] = {}
             settled = [await self._one(each, examined, uploads, new) for each in group]
         copies = [
             each.pdf
@@ -202,7 +208,7 @@ class _Turn:
 
     async def _uploads(
         self, group: Sequence[DocumentToPrepare]
-    ) -> Mapping[DocumentId, StoredDocument]:
+    ) -> dict[CameDocument, StoredDocument]:
         """Documents of a group that were uploaded before the batch came."""
         wanted = {each.document for each in group if each.document is not None}
         if not wanted:
@@ -214,25 +220,32 @@ class _Turn:
         self,
         each: DocumentToPrepare,
         examined: Mapping[int, Examined | ApplianceError],
-        uploads: Mapping[DocumentId, StoredDocument],
-        new: dict[str, StoredDocument],
+        uploads: dict[CameDocument, StoredDocument],
+        new: dict[tuple[str, str], StoredDocument],
     ) -> SettledDocument:
         """Settle one document.
 
         Args:
             each: the document.
             examined: findings, by place.
-            uploads: documents that were uploaded.
-            new: documents of the group that came with the batch, by SHA-256; this one
-                is added.
+            uploads: documents that were uploaded; this one is put there as it is
+                described now.
+            new: documents of the group that came with the batch, by SHA-256 and
+                that of the file whose copy it is; this one is added.
 
         Raises:
             ApplianceError: what no document is to blame for.
         """
         try:
             pdf: DocumentBytes | None = None
+            inspections = self.settling.intake.inspections
             if each.document is not None:
-                document = uploads[each.document]
+                with refused_for(field_of(each.place, each.field), each.part):
+                    # An upgrade may have come since it was uploaded.
+                    document = await inspections.current_document(
+                        uploads[each.document]
+                    )
+                uploads[each.document] = document
             else:
                 found = examined[each.place]
                 with refused_for(field_of(each.place, each.field), each.part):
@@ -240,13 +253,15 @@ class _Turn:
                         raise found
                 pdf = found.pdf
                 document = await stored_as(self.claim.integrator, found)
-                document = new.setdefault(document.sha256, document)
+                document = new.setdefault(
+                    (document.sha256, document.original_sha256), document
+                )
             preset = await self._preset(each, document, pdf)
         except ApplianceError as fault:
             if fault.code in NOT_OF_WHAT_CAME:
                 raise
             return SettledDocument(each.place, fault=fault)
-        return SettledDocument(each.place, document.id, preset)
+        return SettledDocument(each.place, document.came, preset)
 
     async def _preset(
         self,
@@ -295,7 +310,7 @@ async def _in_memory_file(
 
 
 def _wish_of(each: DocumentToPrepare, wished: WishedPreset) -> _Wish:
-    return (each.sha256 or each.document, wished)
+    return (each.sha256 or (each.document and each.document.id), wished)
 
 
 def _found_before(

@@ -152,7 +152,9 @@ class OrderChecks:
             uploaded = await self._uploads.get(whose, order.document)
             if uploaded.document.repair is not None and not order.repairs:
                 raise DocumentRefusedError(ErrorCode.PDF_AMBIGUOUS, "a copy")
-            return WantedDocument(name or uploaded.name, uploaded.document)
+            # An upgrade may have come since.
+            known = await self._intake.inspections.current_document(uploaded.document)
+            return WantedDocument(name or uploaded.name, known)
         examined = await self._intake.examined(
             whose, order.document, repairs=order.repairs
         )

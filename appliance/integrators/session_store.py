@@ -20,6 +20,7 @@ from sqlalchemy import (
 
 from appliance.core.database.tables import embed_session, integrator, signature_request
 from appliance.core.unit_of_work import Store
+from appliance.domain.documents import CameDocument
 from appliance.domain.ids import (
     DocumentId,
     IntegratorId,
@@ -150,14 +151,14 @@ class SessionStore(Store):
         return await self._set(session, *_open(at), host_document=True)
 
     async def set_document(
-        self, session: str, document: DocumentId, name: str, at: datetime
+        self, session: str, document: CameDocument, name: str, at: datetime
     ) -> bool:
         """Load or replace the document, until there is a request."""
         return await self._set(
             session,
             *_open(at),
             _C.request.is_(None),
-            document=document,
+            **_document_columns(document),
             document_name=name,
         )
 
@@ -249,7 +250,7 @@ class SessionStore(Store):
             init_sha256=old.init_sha256,
             person=old.person,
             otp_at=old.otp_at,
-            document=old.document,
+            **_document_columns(old.document),
             document_name=old.document_name,
             host_document=old.host_document,
             request=old.request,
@@ -385,6 +386,13 @@ def _open(at: datetime) -> tuple[ColumnElement[bool], ...]:
     return _C.state == SessionState.OPEN.value, _C.until > at
 
 
+def _document_columns(document: CameDocument | None) -> dict[str, object]:
+    """Columns of a session's document."""
+    if document is None:
+        return {"document": None, "original_sha256": None}
+    return {"document": document.id, "original_sha256": document.original_sha256}
+
+
 def _session(row: Row[Any]) -> EmbedSession:
     return EmbedSession(
         id=row.id,
@@ -396,7 +404,9 @@ def _session(row: Row[Any]) -> EmbedSession:
         idem_key=row.idem_key,
         person=row.person,
         otp_at=row.otp_at,
-        document=row.document,
+        document=None
+        if row.document is None
+        else CameDocument(DocumentId(row.document), row.original_sha256),
         document_name=row.document_name,
         request=row.request,
         completed=row.completed,

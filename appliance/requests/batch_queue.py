@@ -32,6 +32,7 @@ from appliance.core.database.tables import (
 )
 from appliance.core.database.types import Instant
 from appliance.core.leased_queue import LeasedQueue
+from appliance.domain.documents import CameDocument
 from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
@@ -178,6 +179,10 @@ class BatchQueue(LeasedQueue):
                 document=func.coalesce(
                     bindparam("new_document", type_=_D.document.type), _D.document
                 ),
+                original_sha256=func.coalesce(
+                    bindparam("new_original", type_=_D.original_sha256.type),
+                    _D.original_sha256,
+                ),
                 preset=bindparam("new_preset", type_=_D.preset.type),
                 settled=bindparam("new_settled"),
                 fault=bindparam("new_fault", type_=_D.fault.type),
@@ -189,7 +194,8 @@ class BatchQueue(LeasedQueue):
                 {
                     "of_batch": claim.id,
                     "at_place": each.place,
-                    "new_document": each.document,
+                    "new_document": each.document and each.document.id,
+                    "new_original": each.document and each.document.original_sha256,
                     "new_preset": each.preset and each.preset.to_json(),
                     "new_settled": each.fault is None,
                     "new_fault": each.fault and error_to_json(each.fault),
@@ -280,7 +286,8 @@ def _columns(batch: RequestBatch, each: DocumentToPrepare) -> dict[str, object]:
         "integrator": batch.integrator,
         "sha256": each.sha256,
         "size_bytes": each.size_bytes,
-        "document": each.document,
+        "document": each.document and each.document.id,
+        "original_sha256": each.document and each.document.original_sha256,
         "name": each.name,
         "field": each.field,
         "part": each.part,
@@ -301,7 +308,9 @@ def _document(row: Row[Any]) -> DocumentToPrepare:
         part=row.part,
         sha256=row.sha256,
         size_bytes=row.size_bytes,
-        document=None if row.document is None else DocumentId(row.document),
+        document=None
+        if row.document is None
+        else CameDocument(DocumentId(row.document), row.original_sha256),
         reference=row.reference,
         is_unique=row.unique_reference is not None,
         metadata=row.metadata or {},

@@ -1,24 +1,15 @@
 """What the sandbox says of stored documents, and says again when it learns more."""
 
 from dataclasses import replace
-from typing import Final
-
-import structlog
 
 from appliance.core.unit_of_work import Database
 from appliance.documents.document_store import DocumentStore
-from appliance.documents.examination import as_repaired
 from appliance.domain.clock import Clock
-from appliance.domain.documents import INSPECTOR_VERSION, Inspection
-from appliance.domain.errors import ApplianceError
-from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
+from appliance.domain.documents import Inspection, as_it_came
+from appliance.domain.ids import DocumentId, IntegratorId, new_id
 from appliance.domain.ports import BlobStore, PdfInspector
 from appliance.domain.requests.new_request import StoredDocument
-from appliance.domain.requests.request import RequestView
-from appliance.requests.request_store import RequestStore
-
-_log = structlog.get_logger(__name__)
-_PAGE: Final = 200
+from appliance.domain.requests.request import UNFINISHED, RequestView
 
 
 class Inspections:
@@ -71,6 +62,8 @@ class Inspections:
     async def current(self, view: RequestView) -> RequestView:
         """A request whose document is described as this version does.
 
+        Of one that is over nothing depends on that any more: it stays as it is.
+
         Args:
             view: the request as it stands recorded.
 
@@ -78,34 +71,33 @@ class Inspections:
             DocumentRefusedError: this version does not take the document.
             ApplianceError: `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
         """
-        if view.inspection.inspector_version >= INSPECTOR_VERSION:
+        if view.state not in UNFINISHED or not view.inspection.is_outdated:
             return view
-        inspection = await self.of_stored(view.integrator, view.sha256)
-        if view.repair is not None:
-            inspection = as_repaired(inspection, view.repair)
-        new = StoredDocument(
-            DocumentId(new_id()), view.integrator, view.sha256, inspection
+        document = StoredDocument(
+            DocumentId(new_id()),
+            view.integrator,
+            view.sha256,
+            view.inspection,
+            view.repair,
         )
-        async with self._store.write() as transaction:
-            await DocumentStore(transaction).add(new, self._clock.now())
-        return replace(view, inspection=inspection)
+        document = await self.current_document(document)
+        return replace(view, inspection=document.inspection)
 
-    async def renew(self) -> int:
-        """Bring those of all unfinished requests up to date; how many were.
+    async def current_document(self, document: StoredDocument) -> StoredDocument:
+        """A document that is described as this version does.
 
-        What cannot be inspected now is left to its signer's next look.
+        It is never written anew: somebody may have been shown it, or told its hash.
+
+        Args:
+            document: as it stands recorded.
+
+        Raises:
+            DocumentRefusedError: this version does not take it as it is.
+            ApplianceError: `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
         """
-        renewed, last = 0, RequestId(0)
-        while True:
-            async with self._store.read() as transaction:
-                views = await RequestStore(transaction).unfinished(last, _PAGE)
-            for view in views:
-                try:
-                    renewed += await self.current(view) is not view
-                except ApplianceError as exc:
-                    _log.warning(
-                        "inspection.outdated", request=view.id, code=exc.code.value
-                    )
-            if len(views) < _PAGE:
-                return renewed
-            last = views[-1].id
+        if not document.inspection.is_outdated:
+            return document
+        found = await self.of_stored(document.integrator, document.sha256)
+        new = replace(document, inspection=as_it_came(found, document.repair))
+        async with self._store.write() as transaction:
+            return await DocumentStore(transaction).add(new, self._clock.now())

@@ -34,6 +34,7 @@ from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.text.unicode_nfc import nfc
 from appliance.people.person_store import PersonStore
 from appliance.people.signer_for_tests_store import seen_by
+from appliance.requests.inspection import Inspections
 from appliance.requests.recording import NewProcess, NewSigner, record
 from appliance.settings import DocumentSettings
 
@@ -97,6 +98,8 @@ class Intake:
         self._examination = Examination(inspector, settings)
         self._known = KnownFindings()
         self._clock = clock
+        self.inspections = Inspections(store, documents, inspector, clock)
+        """What is said of documents that came in before."""
         self.passing = PassingDocuments(store, documents, clock)
         """What files are kept by, until it is recorded what they are."""
         self._most = max(settings.integrator_bytes, settings.limit_bytes)

@@ -114,6 +114,7 @@ def _request(
         preset=signer.preset,
         batch=new.batch,
         turn=signer.turn,
+        original_sha256=document.original_sha256,
     )
 
 

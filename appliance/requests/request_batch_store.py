@@ -30,6 +30,7 @@ from appliance.domain.ids import (
     RequestBatchId,
     RequestId,
 )
+from appliance.domain.requests.preset import SignaturePreset, effective
 from appliance.domain.requests.process import NamedBy, SignerShown
 from appliance.domain.requests.request_batch import (
     BatchDocument,
@@ -37,6 +38,8 @@ from appliance.domain.requests.request_batch import (
     BatchStanding,
     RequestBatch,
 )
+from appliance.domain.requests.terms import SignatureTerms
+from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import BatchState, RequestState
 from appliance.requests.process_store import note_of
 from appliance.requests.request_store import note_columns
@@ -310,24 +313,23 @@ class RequestBatchStore(Store):
             after: the request of the last one of the page before; 0: from the first.
             limit: how many.
         """
-        rows = await self._connection.execute(
-            select(_R.id, _R.name, _R.state, _R.reason, _R.seen, document.c.inspection)
+        query: Select[Any] = (
+            select(
+                _R.id,
+                _R.name,
+                _R.state,
+                _R.reason,
+                _R.seen,
+                _R.preset,
+                document.c.inspection,
+            )
             .join(document, document.c.id == _R.document)
             .where(_R.batch == batch, _R.person == signer, _R.id > after)
             .order_by(_R.id)
             .limit(limit)
         )
-        return [
-            BatchDocument(
-                RequestId(row.id),
-                row.name,
-                len(inspection_from_json(row.inspection).pages),
-                RequestState(row.state),
-                row.reason,
-                row.seen is not None,
-            )
-            for row in rows
-        ]
+        rows = await self._connection.execute(query)
+        return [_batch_document(row) for row in rows]
 
     async def message(self, batch: RequestBatchId) -> str | None:
         """What is written to the signer; None where its documents differ in it."""
@@ -378,4 +380,19 @@ def _member(row: Row[Any]) -> BatchMember:
         row.sha256,
         RequestState(row.state),
         row.reason,
+    )
+
+
+def _batch_document(row: Row[Any]) -> BatchDocument:
+    """One document of a batch, from its row."""
+    inspection = inspection_from_json(row.inspection)
+    preset = None if row.preset is None else SignaturePreset.from_json(row.preset)
+    return BatchDocument(
+        RequestId(row.id),
+        row.name,
+        len(inspection.pages),
+        RequestState(row.state),
+        row.reason,
+        row.seen is not None,
+        SignatureTerms.of(effective(GivenParameters(), preset), inspection),
     )

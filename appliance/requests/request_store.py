@@ -28,15 +28,14 @@ from sqlalchemy.exc import IntegrityError
 
 from appliance.core.database.tables import (
     document,
-    document_repair,
     integrator,
     signature_request,
     signed_document,
     signing_process,
 )
 from appliance.core.unit_of_work import Store
-from appliance.documents.document_store import REPAIR
-from appliance.domain.documents import inspection_from_json, repair_of
+from appliance.documents.document_store import repair_columns, repair_in, with_repair
+from appliance.domain.documents import as_it_came, inspection_from_json
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
     IntegratorId,
@@ -115,21 +114,23 @@ _HELD: Final = (
     .scalar_subquery()
 )
 """1: one of the same turn keeps it from being signed; 0: none does; null: none is."""
-_VIEWS: Final[Select[Any]] = (
-    select(
+_VIEWS: Final[Select[Any]] = select(
+    signature_request,
+    _FOLLOWED.label("followed"),
+    case((signature_request.c.turn.is_not(None), _HELD)).label("held"),
+    document.c.sha256,
+    # As text: of many requests of one document it is read once.
+    type_coerce(document.c.inspection, Text).label("inspection"),
+    *repair_columns(signature_request),
+    integrator.c.name.label("integrator_name"),
+    *(integrator.c[name].label(f"i_{name}") for name in _WISHES),
+).select_from(
+    with_repair(
+        signature_request.join(
+            document, document.c.id == signature_request.c.document
+        ).join(integrator, integrator.c.id == signature_request.c.integrator),
         signature_request,
-        _FOLLOWED.label("followed"),
-        case((signature_request.c.turn.is_not(None), _HELD)).label("held"),
-        document.c.sha256,
-        # As text: of many requests of one document it is read once.
-        type_coerce(document.c.inspection, Text).label("inspection"),
-        *REPAIR,
-        integrator.c.name.label("integrator_name"),
-        *(integrator.c[name].label(f"i_{name}") for name in _WISHES),
     )
-    .join(document, document.c.id == signature_request.c.document)
-    .outerjoin(document_repair, document_repair.c.document == document.c.id)
-    .join(integrator, integrator.c.id == signature_request.c.integrator)
 )
 """What `_view` reads."""
 _WITH_SIGNED: Final = _VIEWS.add_columns(
@@ -541,6 +542,7 @@ def _columns(
         "preset": new.preset and new.preset.to_json(),
         "batch": new.batch,
         "turn": new.turn,
+        "original_sha256": new.original_sha256,
     }
 
 
@@ -561,6 +563,7 @@ def note_columns(note: ProcessNote) -> dict[str, object]:
 
 def _view(row: Row[Any]) -> RequestView:
     """Read a row of `_VIEWS`."""
+    repair = repair_in(row)
     return RequestView(
         id=RequestId(row.id),
         person=PersonId(row.person),
@@ -576,8 +579,8 @@ def _view(row: Row[Any]) -> RequestView:
             _first(DigestAlgorithm, row.digest, row.i_digest),
             tuple(row.tsa or row.i_tsa or ()) or None,
         ),
-        repair=repair_of(row.original_sha256, row.damage),
-        inspection=_inspection(row.inspection),
+        repair=repair,
+        inspection=as_it_came(_inspection(row.inspection), repair),
         created=row.created,
         expires=row.expires,
         params_sha256=row.params_sha256,

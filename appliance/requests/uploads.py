@@ -151,12 +151,14 @@ class UploadedDocuments:
                 )
                 if stands != ident:
                     there = await self._same(
-                        transaction, order.integrator, stands or "", name, sha256
+                        transaction, order, stands or "", name, sha256
                     )
                     return Uploaded(there, is_repeated=True)
             await kept.recorded(transaction)
             document = await DocumentStore(transaction).add(stored, now)
-            new = UploadedDocument(ident, document, name, now, now + self._kept)
+            new = UploadedDocument(
+                ident, document, name, now, now + self._kept, order.repairs
+            )
             await UploadedDocumentStore(transaction).add(new, size_bytes, order.api_key)
             transaction.audit.add(
                 AuditEvent(
@@ -191,23 +193,24 @@ class UploadedDocuments:
         )
         if stands is None:
             return None
-        return await self._same(transaction, order.integrator, stands, name, sha256)
+        return await self._same(transaction, order, stands, name, sha256)
 
     async def _same(
         self,
         transaction: Transaction,
-        integrator: IntegratorId,
+        order: UploadOrder,
         stands: str,
         name: str,
         sha256: str,
     ) -> UploadedDocument:
-        """What an idempotency key stands for, which must be this file.
+        """What an idempotency key stands for, which must be this order of this file.
 
         Raises:
             ApplianceError: `IDEMKEY_CONFLICT`, `DOCUMENT_NOT_FOUND`.
         """
-        found = _demand(await self._alive(transaction, integrator, (stands,)), stands)
-        if not found.is_of(name, sha256):
+        alive = await self._alive(transaction, order.integrator, (stands,))
+        found = _demand(alive, stands)
+        if not found.is_of(name, sha256, repairs=order.repairs):
             raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
         return found
 

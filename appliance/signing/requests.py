@@ -14,11 +14,12 @@ from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.ports import BlobStore, DocumentStream, PdfInspector
 from appliance.domain.requests.preset import effective
 from appliance.domain.requests.request import (
+    UNFINISHED,
     Preview,
     RequestView,
     SignedDocumentView,
@@ -27,12 +28,14 @@ from appliance.domain.requests.request import (
     check_move,
     refuse_unsigned,
 )
+from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.people.person_store import PersonStore
 from appliance.requests.inspection import Inspections
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_store import RequestStore
+from appliance.signing.reexamination import Reexamination
 from appliance.signing.signing_order import end_rest
 
 PREVIEW_DPI: Final = 96
@@ -55,7 +58,8 @@ class Requests:
         self._documents = documents
         self._inspector = inspector
         self._clock = clock
-        self._inspections = Inspections(store, documents, inspector, clock)
+        inspections = Inspections(store, documents, inspector, clock)
+        self._reexamination = Reexamination(store, inspections)
 
     async def list_for(
         self,
@@ -74,11 +78,20 @@ class Requests:
         """One request, its document described as this version does.
 
         Raises:
+            DocumentRefusedError: this version does not take the document, and may
+                take it at the next look.
             ApplianceError: `SOLICITUD_NOT_FOUND`, `SANDBOX_UNAVAILABLE`.
         """
         async with self._store.read() as transaction:
             view = await own_request(transaction, person, request)
-        return await self._inspections.current(view)
+        try:
+            return await self._reexamination.current(view)
+        except DocumentRefusedError:
+            async with self._store.read() as transaction:
+                now = await own_request(transaction, person, request)
+            if now.state in UNFINISHED:
+                raise
+            return now
 
     async def message(self, view: RequestView) -> str | None:
         """What the integrator wrote to the signers, if anything.
@@ -185,7 +198,8 @@ class Requests:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `PAGE_OUT_OF_RANGE`,
                 `POSITION_OUT_OF_PAGE`, `SIGNATURE_FIELD_NOT_FOUND`, `PRESET_FIXED`,
                 `SANDBOX_UNAVAILABLE`.
-            DocumentRefusedError: the page cannot be drawn.
+            DocumentRefusedError: the page cannot be drawn, or this version does not
+                take the document.
         """
         async with self._store.read() as transaction:
             view = await own_request(transaction, person, request)
@@ -197,7 +211,7 @@ class Requests:
             picture = await picture_of(transaction, details)
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-        view = await self._inspections.current(view)
+        view = await self._reexamination.current(view)
         named = StampSigner(signer.name, signer.cuil, signer.locale)
         now = self._clock.now()
         layout = lay_out(params, named, now, view.inspection, details)
@@ -205,7 +219,7 @@ class Requests:
         page = params.page if layout is None else layout.page
         with working_for(view.integrator):
             png = await self._inspector.render(pdf, page, layout, PREVIEW_DPI, picture)
-        return Preview(layout, page, png)
+        return Preview(layout, page, SignatureTerms.of(params, view.inspection), png)
 
     async def reject(
         self, signer: Signer, request: RequestId, reason: str

@@ -23,6 +23,7 @@ from appliance.appearance.content import SettledStamp, Stamping
 from appliance.core.background import Shielded
 from appliance.core.idempotency_store import IdempotencyStore
 from appliance.core.unit_of_work import Database, Transaction
+from appliance.core.work_owner import working_for
 from appliance.domain.activation import (
     SIGNING_PASSWORD,
     Activation,
@@ -59,6 +60,7 @@ from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
+from appliance.signing.reexamination import Reexamination
 from appliance.signing.signing_rules import (
     CallParameters,
     check_document,
@@ -68,6 +70,8 @@ from appliance.signing.signing_rules import (
 )
 
 _LOOK_AGAIN_S: Final = (0.5, 1.0, 2.0, 4.0)
+_EXAMINED_AGAIN: Final = 16
+"""Most documents that one call has examined again after an upgrade."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,8 @@ class _Found:
     """Whether its idempotency key stands for nothing yet."""
     fresh: dict[RequestId, RequestView] = field(default_factory=dict)
     """Those that are to be begun, in the order of signing."""
+    outdated: list[RequestView] = field(default_factory=list)
+    """Those among them whose documents an earlier version has examined."""
     parameters: CallParameters = field(default_factory=CallParameters)
     """Of all that are the signer's."""
 
@@ -126,6 +132,7 @@ class Signing:
         clock: the time.
         settings: lifetimes, and how long a call waits.
         shielded: what goes on when the caller leaves.
+        reexamination: looks again at what an earlier version has examined.
     """
 
     def __init__(
@@ -139,6 +146,7 @@ class Signing:
         clock: Clock,
         settings: SigningSettings,
         shielded: Shielded,
+        reexamination: Reexamination,
     ) -> None:
         self._store = store
         self._attempts = attempts
@@ -149,6 +157,7 @@ class Signing:
         self._clock = clock
         self._settings = settings
         self._shielded = shielded
+        self._reexamination = reexamination
 
     async def sign(
         self,
@@ -184,6 +193,7 @@ class Signing:
                 begun.parameters.each[command.request].sha256(command.request),
                 begun.subscription,
                 look_first=not begun.is_new,
+                check=lambda view: _check_meant(view, command, sent),
             )
 
     @asynccontextmanager
@@ -208,13 +218,13 @@ class Signing:
         Raises:
             ApplianceError: why nothing is signed.
         """
-        async with self._store.read() as transaction:
-            found = await self._look(transaction, requests, command, signer, sent)
-            _refuse_single(command, found.refused)
-            context = None
-            if found.fresh:
-                context = await self._context(transaction, signer, found)
-                _refuse_single(command, found.refused)
+        asked = requests, command, signer, sent
+        found, context = await self._found(*asked)
+        if found.outdated:
+            refused = await self._examine_again(found.outdated)
+            _refuse_single(command, refused)
+            found, context = await self._found(*asked, again=True)
+            found.refused |= refused
         if found.going_on and not found.fresh and found.is_key_new:
             async with self._store.write() as transaction:
                 await self._bind_key(transaction, command, signer, found.parameters)
@@ -228,9 +238,60 @@ class Signing:
             is_new = context is not None and bool(found.fresh)
             if context is not None and found.fresh:
                 found.refused |= await self._shielded.run(
-                    self._authorize(command, signer, found.fresh, context, new)
+                    self._authorize(command, signer, found.fresh, context, new, sent)
                 )
             yield Begun(found.refused, subscription, is_new, found.parameters)
+
+    async def _found(
+        self,
+        requests: Sequence[RequestId],
+        command: SignCommand | SignBatch,
+        signer: Signer,
+        sent: str | None,
+        *,
+        again: bool = False,
+    ) -> tuple[_Found, SigningContext | None]:
+        """What a call finds, and the context where something is to be begun.
+
+        Args:
+            requests: what to sign.
+            command: how.
+            signer: who.
+            sent: SHA-256 of the file that came with it.
+            again: what an earlier version has examined was examined again; else none
+                is begun where there is such a document.
+
+        Raises:
+            ApplianceError: why nothing is signed.
+        """
+        async with self._store.read() as transaction:
+            found = await self._look(transaction, requests, command, signer, sent)
+            _refuse_single(command, found.refused)
+            if not found.fresh or (found.outdated and not again):
+                return found, None
+            context = await self._context(transaction, signer, found)
+            _refuse_single(command, found.refused)
+        return found, context
+
+    async def _examine_again(
+        self, views: Sequence[RequestView]
+    ) -> dict[RequestId, ApplianceError]:
+        """Examine documents again; the rest of many is left to the chores.
+
+        Args:
+            views: requests whose documents an earlier version has examined.
+
+        Returns:
+            What this version does not take, or cannot examine now.
+        """
+        refused: dict[RequestId, ApplianceError] = {}
+        for view in views[:_EXAMINED_AGAIN]:
+            try:
+                with working_for(view.integrator):
+                    await self._reexamination.current(view)
+            except ApplianceError as exc:
+                refused[view.id] = exc
+        return refused
 
     async def follow(self, request: RequestId) -> None:
         """Wait until a request is no longer being signed, or `wait_s` is over.
@@ -276,17 +337,22 @@ class Signing:
             found.is_key_new = used is None
         for request, view in own.items():
             try:
-                if repeated(view, found.parameters.each[request].sha256(request)):
-                    found.going_on.append(ActivationId(view.activation or ""))
-                    continue
-                if view.preset is not None:
+                is_repeat = repeated(
+                    view, found.parameters.each[request].sha256(request)
+                )
+                if not is_repeat and view.preset is not None:
                     view.preset.check(command.given)
-                if isinstance(command, SignCommand):
-                    check_document(view, command, sent)
+                # A repeat, too, has to mean what was signed.
+                _check_meant(view, command, sent)
             except ApplianceError as exc:
                 found.refused[request] = exc
+                continue
+            if is_repeat:
+                found.going_on.append(ActivationId(view.activation or ""))
             else:
                 found.fresh[request] = view
+                if view.inspection.is_outdated:
+                    found.outdated.append(view)
         return found
 
     async def _context(
@@ -326,6 +392,7 @@ class Signing:
         fresh: Mapping[RequestId, RequestView],
         context: SigningContext,
         activations: Sequence[ActivationId],
+        sent: str | None,
     ) -> dict[RequestId, ApplianceError]:
         """From the password to the committed activations, and workers notified.
 
@@ -345,7 +412,14 @@ class Signing:
             unlock = await self._attempts.passed(transaction, signer, right)
             try:
                 refused = await self._commit(
-                    transaction, command, signer, fresh, context, unlock, activations
+                    transaction,
+                    command,
+                    signer,
+                    fresh,
+                    context,
+                    unlock,
+                    activations,
+                    sent,
                 )
             except ApplianceError as exc:
                 # Raised before anything was written; the slot must be closed as
@@ -367,6 +441,7 @@ class Signing:
         context: SigningContext,
         unlock: UnlockKeys | None,
         activations: Sequence[ActivationId],
+        sent: str | None,
     ) -> dict[RequestId, ApplianceError]:
         """Make the activations; refuses before its first write.
 
@@ -379,7 +454,13 @@ class Signing:
                 break
         # Locked in the order of their numbers, signed in the command's.
         found = await RequestStore(transaction).named(fresh, lock=True)
-        begun, refused = _still_to_begin(fresh, found, context.parameters, signer)
+        begun, refused = _still_to_begin(
+            fresh,
+            found,
+            context.parameters,
+            signer,
+            lambda view: _check_meant(view, command, sent),
+        )
         if not begun:
             if len(refused) < len(fresh):
                 # Others began what this call would: it repeats theirs.
@@ -475,14 +556,22 @@ class Signing:
         subscription: Subscription,
         *,
         look_first: bool = True,
+        check: Callable[[RequestView], None] = lambda _: None,
     ) -> SignOutcome:
         """Wait for the record to say how it ended; news only make it quick.
 
         Where ours was given back and another call has begun anew meanwhile, this
         one is a repeat of that.
 
+        Args:
+            request: to wait for.
+            fingerprint: of the command.
+            subscription: of the activations.
+            look_first: whether the record may tell the outcome already.
+            check: refuses an outcome that the caller does not mean.
+
         Raises:
-            ApplianceError: what ended the attempt.
+            ApplianceError: what ended the attempt, or a refusal by `check`.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._settings.wait_s
@@ -494,7 +583,9 @@ class Signing:
                 found = await RequestStore(transaction).with_signed((request,))
             if request not in found:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-            if (outcome := standing(*found[request], fingerprint)) is not None:
+            view, signed = found[request]
+            if (outcome := standing(view, signed, fingerprint)) is not None:
+                check(view)
                 return outcome
             left = deadline - loop.time()
             if left <= 0:
@@ -550,19 +641,41 @@ def _own(
     return own
 
 
+def _check_meant(
+    view: RequestView, command: SignCommand | SignBatch, sent: str | None
+) -> None:
+    """Refuse the command of a single request that means another document.
+
+    Raises:
+        ApplianceError: as `check_document`.
+    """
+    if isinstance(command, SignCommand):
+        check_document(view, command, sent)
+
+
 def _still_to_begin(
     fresh: Mapping[RequestId, RequestView],
     views: Mapping[RequestId, RequestView],
     parameters: CallParameters,
     signer: Signer,
+    check: Callable[[RequestView], None],
 ) -> tuple[list[RequestView], dict[RequestId, ApplianceError]]:
-    """Of what was fresh a moment ago: what still is, and what moved on."""
+    """Of what was fresh a moment ago: what still is, and what moved on.
+
+    Args:
+        fresh: as it was.
+        views: as it is now.
+        parameters: of the command.
+        signer: whose the requests must be.
+        check: refuses what another call has begun and this one does not mean.
+    """
     begun: list[RequestView] = []
     refused: dict[RequestId, ApplianceError] = {}
     for request in fresh:
         try:
             view = _owned(views.get(request), signer.person)
             if repeated(view, parameters.each[request].sha256(request)):
+                check(view)
                 continue
             if view.sha256 == fresh[request].sha256:
                 begun.append(view)

@@ -52,6 +52,10 @@ FINDINGS: Final[dict[FindingKind, str]] = {
         "The document uses fonts that it does not contain; each program may show that "
         "text differently."
     ),
+    FindingKind.DRAWN_DIFFERENTLY: (
+        "Programs may draw parts of this document differently: others may see "
+        "something else."
+    ),
     FindingKind.LAYERS: "The document has layers that can be shown or hidden.",
     FindingKind.HIDDEN_ANNOTATIONS: "The document has notes or fields that are hidden.",
     FindingKind.OFF_PAGE_CONTENT: (

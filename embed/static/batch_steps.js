@@ -4,7 +4,7 @@
 import { h } from "./dom.js";
 import { documentCount, pageCount, t } from "./i18n.js";
 import { facts, out, scrolling } from "./screen.js";
-import { LEGAL, messageFrom, passwordField, spinner, warnings } from "./steps.js";
+import { LEGAL, messageFrom, passwordField, spinner, terms, termsOf, warnings } from "./steps.js";
 
 /** Documents that one tabs through without help. */
 const FEW = 5;
@@ -71,10 +71,24 @@ function meter(id, value, most, label) {
     h("progress", { id, value, max: Math.max(most, 1) }));
 }
 
+/** What the signatures of all of them say and permit; null where they differ in it. */
+function sharedTerms(list) {
+  const kinds = new Set(list.map((item) => JSON.stringify(item.terms)));
+  return kinds.size === 1 ? list[0].terms : null;
+}
+
+/** What the signature of one of them says and permits, in one line. */
+function termsLine(item) {
+  const told = termsOf(item.terms).map(([name, value]) => [`${name}: `, h("bdi", {}, value)]);
+  if (told.length === 0) return null;
+  return h("span", { class: "hint says" }, ...told.flatMap((each, index) => (index ? [" · ", ...each] : each)));
+}
+
 /** Every document of the batch; those that wait can be opened. */
 export function documents({ list, counts, integrator, message, done, open, go, cancel }) {
   const { unread, pending } = counts;
   const opened = pending - unread;
+  const shared = sharedTerms(list);
   return {
     name: "documents",
     title: t("{documents} for you to sign", { documents: documentCount(pending) }),
@@ -82,13 +96,14 @@ export function documents({ list, counts, integrator, message, done, open, go, c
       done ? h("p", { class: "success" }, done) : null,
       messageFrom(integrator, message),
       h("p", {}, whatToDo(counts, integrator)),
+      shared && terms(shared),
       meter("read-count", opened, pending, openedSoFar(opened, pending)),
       pending < list.length
         ? h("p", { class: "hint", id: "tally" }, t("In all, {documents}: {tally}.", { documents: documentCount(list.length), tally: tally(list) }))
         : null,
       skip(list),
       scrolling(h("ul", { class: "choices batch", tabindex: "0", "aria-label": t("Documents") },
-        ...list.map((item) => h("li", {}, entry(item, open))))),
+        ...list.map((item) => h("li", {}, entry(item, open, !shared))))),
     ],
     primary: { label: unread > 0 ? toRead(counts) : toSign(counts), act: go },
     secondary: out({ cancel }),
@@ -121,10 +136,11 @@ function toSign({ pending }) {
   return t("Sign {documents}", { documents: documentCount(pending) });
 }
 
-function entry(item, open) {
+function entry(item, open, withTerms) {
   const told = [
     h("span", { class: "name" }, item.name),
     h("span", { class: "hint" }, `${pageCount(item.pages)} · `, h("span", { class: `state ${item.seen ? "seen" : ""} ${item.state}` }, standing(item))),
+    withTerms && termsLine(item),
   ];
   if (item.state !== "pending") return h("div", { class: "over" }, ...told);
   return h("button", { type: "button", onclick: () => open(item) }, ...told);
@@ -146,6 +162,7 @@ export function reading({ session, told, at, left, previous, list, go, reject, c
         h("button", { type: "button", onclick: list }, t("See all of them")),
         previous && h("button", { type: "button", id: "previous", onclick: previous }, t("Previous document"))),
       message === told ? null : messageFrom(session.integrator, message),
+      terms(session.document.terms),
       warnings(session),
     ],
     primary: { label: left > 0 ? t("Next") : t("Continue"), act: go },
@@ -157,22 +174,28 @@ export function reading({ session, told, at, left, previous, list, go, reject, c
 export function password({ session, list, go, back, cancel }) {
   const { signer, integrator } = session;
   const waiting = list.filter(({ state }) => state === "pending");
+  const shared = sharedTerms(waiting);
+  const names = scrolling(h("ol", { class: "names", tabindex: "0", "aria-label": t("Documents") },
+    ...waiting.map((item) => h("li", {}, item.name, shared ? null : termsLine(item)))));
   return {
     name: "password",
     focus: "password",
     title: t("Sign {documents}", { documents: documentCount(waiting.length) }),
     body: [
       h("p", { class: "lead", id: "consent" }, consent(waiting.length, list.length)),
+      shared && terms(shared),
+      shared ? null : h("p", { id: "differing" }, t("The signatures do not all say and permit the same:")),
+      shared ? null : names,
       passwordField(signer),
       h("p", { class: "legal" }, LEGAL[signer.legal]()),
       h("details", {},
         h("summary", {}, t("What you are signing, and with what")),
         facts([
           [t("You"), `${signer.name}, CUIL ${signer.cuil}`],
-          [t("Your mark"), t("Where {integrator} asks for it, or else at the bottom left of the first page", { integrator })],
+          [t("Your mark"), waiting.some((item) => item.terms.visible) && t("Where {integrator} asks for it, or else at the bottom left of the first page", { integrator })],
           [t("Certificate issued by"), signer.issuer],
         ]),
-        scrolling(h("ol", { class: "names", tabindex: "0", "aria-label": t("Documents") }, ...waiting.map(({ name }) => h("li", {}, name))))),
+        shared ? names : null),
     ],
     primary: { label: t("Sign {documents}", { documents: documentCount(waiting.length) }), act: go },
     back: { label: t("Back"), act: back },

@@ -23,9 +23,9 @@ function limit({ newField, fields }) {
 }
 
 /** Where the mark goes. */
-export function place({ session, chosen, change, go, reject, cancel }) {
+export function place({ session, chosen, isSeen, change, go, reject, cancel }) {
   const { pages, fields, newField, preset } = session.document;
-  if (preset?.fixed) return fixedPlace({ session, go, reject, cancel });
+  if (preset?.fixed) return fixedPlace({ session, isSeen, go, reject, cancel });
   const page = pages.length > 1 && newField === "visible" ? pageInput(pages.length, chosen, change) : null;
   const choose = (choice) => {
     if (page) page.hidden = choice.field !== null || choice.corner === "preset";
@@ -48,11 +48,15 @@ export function place({ session, chosen, change, go, reject, cancel }) {
 }
 
 /** Where whoever asked for it wants it, and nowhere else. */
-function fixedPlace({ session: { integrator }, go, reject, cancel }) {
+function fixedPlace({ session: { integrator }, isSeen, go, reject, cancel }) {
   return {
     name: "place",
     title: t("Where your signature goes"),
-    body: [h("p", {}, t("{integrator} set the place and the look of your signature. The page shows it.", { integrator }))],
+    body: [
+      h("p", {}, isSeen
+        ? t("{integrator} set the place and the look of your signature. The page shows it.", { integrator })
+        : t("{integrator} asks for a signature without a visible mark: nothing of it will be seen on any page.", { integrator })),
+    ],
     primary: { label: t("Continue"), act: go },
     secondary: out({ cancel, reject }),
   };
@@ -63,8 +67,11 @@ function isElsewhere({ field, preset }) {
   return field !== null || preset;
 }
 
-function ownPlaces({ integrator, document: { newField, preset } }, chosen, choose) {
-  const proposed = preset ? [["preset", t("Where {integrator} asked for it", { integrator })]] : [];
+function ownPlaces({ integrator, document: { newField, preset, terms } }, chosen, choose) {
+  const asked = terms.visible
+    ? t("Where {integrator} asked for it", { integrator })
+    : t("Without a visible mark, as {integrator} asked for it", { integrator });
+  const proposed = preset ? [["preset", asked]] : [];
   const others = Object.entries(corners()).filter(
     ([corner]) => newField === "visible" || (newField === "invisible" && corner === "none"),
   );

@@ -38,6 +38,8 @@ export class Signature extends Stage {
   #choosing = null;
   /** The mark of the choice that is shown. */
   #stamp = null;
+  /** What the signature says and permits by that choice. */
+  #terms = null;
   /** Width and height of a mark that is put anywhere, by page. */
   #sizes = new Map();
   /** Settles once the host was told of the signature. */
@@ -76,6 +78,7 @@ export class Signature extends Stage {
       place({
         session: this.session,
         chosen: this.#chosen,
+        isSeen: this.#stamp !== null,
         change: (change) => this.#begin(() => this.#change(change)),
         go: () => this.#leave(),
         reject: () => this.reject(() => this.place()),
@@ -212,11 +215,12 @@ export class Signature extends Stage {
   async #look() {
     const chosen = this.#chosen;
     this._viewer.busy = true;
-    const { params, stamp } = await call("place", { body: chosen }).finally(() => {
+    const { params, stamp, terms } = await call("place", { body: chosen }).finally(() => {
       if (chosen === this.#chosen) this._viewer.busy = false;
     });
     if (chosen === this.#chosen) {
       this.#stamp = stamp;
+      this.#terms = terms;
       this._viewer.mark(stamp);
       // A certified document is signed where it permits, whatever was chosen.
       const field = chosen.preset ? null : params.campo ?? null;
@@ -235,6 +239,7 @@ export class Signature extends Stage {
       steps.password({
         session: this.session,
         chosen: this.#chosen,
+        told: this.#terms,
         back: () => this.place(),
         reject: () => this.reject(() => this.password()),
         cancel: () => this.leave(),

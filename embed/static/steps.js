@@ -117,6 +117,38 @@ export function warnings(session) {
   );
 }
 
+const AFTERWARDS = {
+  NO_CHANGES_ALLOWED: () => t("nothing in the document may be changed, and nobody else may sign it"),
+  FORM_FILLING: () => t("only its forms may be filled in, and others may sign it"),
+  FORM_FILLING_AND_ANNOTATIONS: () => t("only its forms may be filled in and notes added, and others may sign it"),
+};
+
+/**
+ * What a signature says and permits besides the document, as names and values; none for
+ * a plain one that is seen on its page.
+ * @returns {Array<[string, string]>}
+ */
+export function termsOf({ reason, place, afterwards, visible, field, locks }) {
+  const rows = [
+    [t("Reason for signing"), reason],
+    [t("Place of signing"), place],
+    [t("After your signature"), AFTERWARDS[afterwards]?.()],
+    [t("Your mark"), visible ? null : t("will not be seen on any page")],
+    [t("Field of the document"), field],
+    [t("By signing that field"), locks ? t("fields of the form are locked, and nobody can fill them in any more") : null],
+  ];
+  return rows.filter(([, value]) => value);
+}
+
+/** The same to be read, before it is signed. */
+export function terms(of) {
+  const rows = termsOf(of);
+  if (rows.length === 0) return null;
+  // The words of others must not turn ours around.
+  const shown = rows.map(([name, value]) => [name, h("bdi", {}, value)]);
+  return h("section", { class: "terms", "aria-label": t("What your signature says and permits") }, facts(shown));
+}
+
 /** What whoever asks for the signature wrote to the signer. */
 export function messageFrom(integrator, text) {
   if (!text) return null;
@@ -133,7 +165,11 @@ export function read({ session, go, change, list, reject, cancel }) {
   return {
     name: "read",
     title: session.document.name,
-    body: [messageFrom(session.integrator, session.document.message), warnings(session)],
+    body: [
+      messageFrom(session.integrator, session.document.message),
+      terms(session.document.terms),
+      warnings(session),
+    ],
     primary: { label: t("Continue"), act: go },
     back: change ? { label: t("Change document"), act: change } : list && { label: t("Back to the list"), act: list },
     secondary: out({ cancel, reject }),
@@ -230,8 +266,11 @@ export const LEGAL = {
   electronic: () => t("By signing you make an electronic signature (Law 25,506, article 5)."),
 };
 
-/** The signing password. */
-export function password({ session, chosen, go, back, reject, cancel }) {
+/**
+ * The signing password.
+ * @param {object} told the terms of the signature, as it is placed.
+ */
+export function password({ session, chosen, told, go, back, reject, cancel }) {
   const { signer, document } = session;
   return {
     name: "password",
@@ -239,6 +278,7 @@ export function password({ session, chosen, go, back, reject, cancel }) {
     title: t("Sign"),
     body: [
       h("p", { class: "lead" }, h("strong", {}, document.name), ` · ${pageCount(document.pages.length)}`),
+      terms(told),
       passwordField(signer),
       h("p", { class: "legal" }, LEGAL[signer.legal]()),
       h("details", {},

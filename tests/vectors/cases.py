@@ -361,7 +361,7 @@ DOWNLOADS: Final[Cases] = {
     "a contract": {"name": "Señal «uno».pdf"},
     "signed before": {"name": "contrato-firmado.PDF"},
 }
-SIGNING: Final = {
+SIGNING: Final[dict[str, Any]] = {
     "permitted": 2,
     "new_locked": True,
     "empty": [
@@ -394,7 +394,20 @@ PLAIN_SIGNING: Final[dict[str, Any]] = {
     "empty": [],
     "signed": [],
 }
+LOCKING: Final[dict[str, Any]] = {
+    **PLAIN_SIGNING,
+    "empty": [{**SIGNING["empty"][0], "permits": 1, "locks": True}],
+}
 INSPECTIONS: Final[Cases] = {
+    "a field that locks": {
+        "size": 1000,
+        "pages": [[0, 0, 595.28, 841.89, 0, 1.0]],
+        "findings": [],
+        "signatures": 0,
+        "docmdp": None,
+        "marks": [],
+        "signing": LOCKING,
+    },
     "one page": {
         "size": 1000,
         "pages": [[0, 0, 595.28, 841.89, 0, 1.0]],

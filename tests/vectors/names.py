@@ -180,6 +180,7 @@ def words() -> dict[str, list[Any]]:
         "login_attempt.outcome": login.AttemptOutcome,
         "outside_status.kind": certificates.StatusKind,
         "document.findings": documents.FindingKind,
+        "document_original.damage": documents.Damage,
         "document_repair.damage": documents.Damage,
         "frame states": embedding.EmbedSessionState,
         "frame legal words": embedding.LegalWord,

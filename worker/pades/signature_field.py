@@ -69,7 +69,12 @@ def fill_field(
     _check_digest(field, digest)
     if look.box is not None and look.draw is not None:
         widget = _widget_at(field, look.box)
+        is_turned = "/MK" in widget
         look.draw(revision, widget)
+        if not is_turned:
+            # The appearance is turned by its own Matrix. Of a field that was there a
+            # new /MK is a change of the form to validators.
+            widget.pop("/MK", None)
         revision.update_container(widget)
     # Earlier signatures would look broken: to validators this is a change of the form.
     is_first = all(each.value is None for each in fields)

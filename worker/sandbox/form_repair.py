@@ -1,20 +1,24 @@
 """Puts a document's form right in a repaired copy; in a confined job only.
 
 Only what validators raise errors for is touched: fields of one name beside one
-another, fields that are none, names that are no names. How a page looks does not
-change, for that is drawn from widgets, which stay where they are.
+another, fields that are none, names that are no names, and the words of an empty
+signature field, which signing would take away. How a page looks does not change
+otherwise, for that is drawn from widgets, which stay where they are.
 
 Source: ISO 32000-2, 12.7.4.2 (names), 12.5.5 and 12.7.5.2 (appearances by state).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pikepdf
 
+from worker.sandbox.inspect.field_looks import speaks
+
 _FIELDS_MOST: Final = 200_000
 _NAME_CHARS: Final = 1000
+_ANCESTORS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +47,47 @@ class FormMender:
 
     def mend(self) -> bool:
         """Do it; whether something was wrong."""
-        form = self._opened.Root.get("/AcroForm")
-        if form is None:
-            return False
+        root = self._opened.Root
+        form: object = root.get("/AcroForm")
         if not isinstance(form, pikepdf.Dictionary):
-            del self._opened.Root["/AcroForm"]
-            return True
+            fields = [*self._fields_of_pages()]
+            if not fields:
+                is_there = "/AcroForm" in root
+                if is_there:
+                    del root["/AcroForm"]
+                return is_there
+            self._found = True
+            form = root["/AcroForm"] = self._opened.make_indirect(
+                pikepdf.Dictionary(Fields=pikepdf.Array(fields))
+            )
         todo = [_Level(form, "/Fields", None)]
         while todo:
             todo.extend(self._mend_level(todo.pop()))
         return self._found
+
+    def _fields_of_pages(self) -> Iterator[pikepdf.Object]:
+        """Topmost nodes of the fields that pages show, each once.
+
+        As of a page that was taken out of a form: PDFium draws fields of a form alone.
+        """
+        seen = set()
+        for page in self._opened.pages:
+            notes = page.obj.get("/Annots")
+            for note in [*notes] if isinstance(notes, pikepdf.Array) else []:
+                if (
+                    not isinstance(note, pikepdf.Dictionary)
+                    or note.get("/Subtype") != "/Widget"
+                ):
+                    continue
+                top: Any = note if note.objgen[0] else None
+                for _ in range(_ANCESTORS):
+                    above = None if top is None else top.get("/Parent")
+                    if not isinstance(above, pikepdf.Dictionary) or not above.objgen[0]:
+                        break
+                    top = above
+                if top is not None and top.objgen not in seen:
+                    seen.add(top.objgen)
+                    yield top
 
     def _mend_level(self, level: _Level) -> Iterator[_Level]:
         """Put fields beside one another right; gives the levels below them."""
@@ -78,6 +113,8 @@ class FormMender:
                 self._found = True
                 del field["/T"]
             self._mend_look(field)
+            if field.get("/FT", level.kind) == "/Sig":
+                self._mend_empty(field)
             if "/T" in field:
                 self._mend_name(field, names)
                 kind = field.get("/FT", level.kind)
@@ -121,6 +158,20 @@ class FormMender:
             self._found = True
             field.T = pikepdf.String(unique)
 
+    def _mend_empty(self, field: pikepdf.Object) -> None:
+        """Take the words out of an empty signature field, which a signer would read."""
+        looks = field.get("/AP")
+        drawn = looks.get("/N") if isinstance(looks, pikepdf.Dictionary) else None
+        if "/V" in field or drawn is None:
+            return
+        drawings = [drawn] if isinstance(drawn, pikepdf.Stream) else drawn.values()
+        if any(
+            isinstance(each, pikepdf.Stream) and speaks(each.read_bytes())
+            for each in drawings
+        ):
+            self._found = True
+            del field["/AP"]
+
     def _mend_look(self, field: pikepdf.Object) -> None:
         """Name the state of a widget that has a drawing for each and shows none."""
         looks = field.get("/AP")
@@ -153,7 +204,8 @@ def mend_annotations(opened: pikepdf.Pdf) -> bool:
             found = True
             del page.obj["/Annots"]
             continue
-        notes = listed.as_list()
+        # A list of its own: pikepdf's makes another object of an entry each time.
+        notes = [*listed.as_list()]
         kept = [
             note if note.objgen[0] else opened.make_indirect(note)
             for note in notes

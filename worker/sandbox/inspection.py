@@ -18,6 +18,7 @@ from worker.pades.pdf.predictors import use_all_predictors
 from worker.pades.pdf.revision import demand_extensible
 from worker.sandbox.inspect.active_content import ActiveContent
 from worker.sandbox.inspect.content_bombs import unfold_pages
+from worker.sandbox.inspect.formless_fields import demand_form
 from worker.sandbox.inspect.forms import (
     certification_level,
     count_signatures,
@@ -33,6 +34,7 @@ from worker.sandbox.inspect.hidden_content import find_kept_back
 from worker.sandbox.inspect.hidden_text import examine_text
 from worker.sandbox.inspect.missing_appearances import find_missing_appearances
 from worker.sandbox.inspect.object_scan import scan_objects
+from worker.sandbox.inspect.odd_annotations import find_odd_annotations
 from worker.sandbox.inspect.pages import page_box, walk_pages
 from worker.sandbox.inspect.pdf_objects import Budget
 from worker.sandbox.inspect.signature_permissions import signing_facts
@@ -101,6 +103,7 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
     tree = walk_pages(catalog, limit)
     has_content = unfold_pages(tree.pages, strict=strict)
     budget = Budget(_STEPS)
+    demand_form(catalog, tree.pages, budget)
     fields = form_fields(catalog, budget)
     if has_xfa(catalog):
         if is_xfa_dynamic(catalog, tree.pages, has_content=has_content):
@@ -115,6 +118,7 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
     hidden = find_hidden(tree.pages, fields, budget)
     findings |= active.found | hidden.found
     findings |= find_missing_appearances(tree.pages, budget)
+    findings |= find_odd_annotations(tree.pages, budget)
     findings |= find_kept_back(reader, tree.pages, budget)
     scan = scan_objects(pdf, tree.pages)
     findings |= scan.found

@@ -17,6 +17,7 @@ from lxml import etree
 _META: Final = "{adobe:ns:meta/}xmpmeta"
 _FORMER: Final = "{adobe:ns:meta/}xapmeta"
 _RDF: Final = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}RDF"
+_ARCHIVAL_PART: Final = "{http://www.aiim.org/pdfa/ns/id/}part"
 _BYTES_MOST: Final = 4_194_304
 _PREFIXES_MOST: Final = 100
 _ENCODINGS: Final = (
@@ -75,7 +76,34 @@ def mend_metadata(opened: pikepdf.Pdf) -> bool:
     return True
 
 
-def _data(raw: pikepdf.Object) -> bytes | None:
+def archival_part(opened: pikepdf.Pdf) -> str | None:
+    """The part of PDF/A that a document says it conforms to.
+
+    Args:
+        opened: whose metadata is XMP, or none.
+
+    Returns:
+        None where it says nothing of the kind.
+
+    Source: ISO 19005-1, 6.7.11, as in the later parts.
+    """
+    data = _data(opened.Root.get("/Metadata"))
+    root = None if data is None else _parsed(data)
+    if root is None:
+        return None
+    # XMP has a simple property as an element, or as an attribute of its description.
+    said = next(
+        (
+            each.text if each.tag == _ARCHIVAL_PART else each.get(_ARCHIVAL_PART)
+            for each in root.iter(etree.Element)
+            if each.tag == _ARCHIVAL_PART or _ARCHIVAL_PART in each.attrib
+        ),
+        None,
+    )
+    return None if said is None else said.strip()
+
+
+def _data(raw: pikepdf.Object | None) -> bytes | None:
     """What a metadata stream holds; None for what is no stream, or cannot be read."""
     if not isinstance(raw, pikepdf.Stream):
         return None

@@ -25,13 +25,14 @@ from worker.sandbox.form_repair import FormMender, mend_annotations
 from worker.sandbox.inspect.forms import count_signatures, form_fields
 from worker.sandbox.inspect.pdf_objects import Budget
 from worker.sandbox.inspect.trailer_checks import is_well_ended
-from worker.sandbox.metadata_repair import mend_metadata
+from worker.sandbox.metadata_repair import archival_part, mend_metadata
 from worker.sandbox.page_looks import are_drawn_alike
 from worker.sandbox.stream_repair import mend_streams
 from worker.sandbox.tree_repair import mend_tree
 
 _HEADER: Final = b"%PDF-"
 _COPY: Final = b"copy of "
+_Streams: Final = pikepdf.ObjectStreamMode
 _ID_BYTES: Final = 16
 _DICTIONARIES: Final = ("/Extensions", "/StructTreeRoot", "/MarkInfo")
 """Entries of the catalog that validators take for dictionaries."""
@@ -39,6 +40,11 @@ _USAGE_RIGHTS: Final = ("/UR", "/UR3")
 _FIELDS_MOST: Final = 200_000
 _OBJECT: Final = re.compile(rb"\b\d{1,10}\s+\d{1,5}\s+obj\b")
 _END: Final = re.compile(rb"startxref|%%EOF")
+# At the end of a file, as qpdf writes it whatever it was made of.
+_ID_KEY: Final = b"/ID [<"
+_IDENTIFIER: Final = re.compile(
+    rb"/ID \[<[0-9a-f]*><([0-9a-f]*)>\] /Encrypt \d+ 0 R >>\s+startxref\s"
+)
 # By qpdf's words, of which each warning is one sentence; some say nothing.
 _NO_NEWS: Final = re.compile(r"file is damaged|Resources is missing")
 _DAMAGE: Final = (
@@ -54,8 +60,9 @@ _DAMAGE: Final = (
 def repair(pdf: bytes) -> RepairedCopy:
     """Write a file anew, with the same pages.
 
-    An encrypted file that opens with the empty password stays encrypted; of any other
-    the same bytes give the same copy.
+    An encrypted file that opens with the empty password stays encrypted, and with AES
+    each copy of it is another one; of any other the same bytes give the same copy.
+    No two files have the same copy.
 
     Args:
         pdf: the whole file.
@@ -74,13 +81,14 @@ def repair(pdf: bytes) -> RepairedCopy:
             _demand_unsigned(pdf, opened)
             pages = len(opened.pages)  # which mends the tree
             mended = _mend(opened)
+            # So that each file has a copy of its own: the record knows a document by
+            # its bytes.
+            name = hashlib.sha256(_COPY + pdf).digest()[:_ID_BYTES]
             if not opened.is_encrypted:
-                # So that each file has a copy of its own: the record knows a document
-                # by its bytes. Encryption needs the identifier that there is, and makes
-                # each copy another one anyway.
-                name = hashlib.sha256(_COPY + pdf).digest()[:_ID_BYTES]
                 opened.trailer["/ID"] = pikepdf.Array([pikepdf.String(name)] * 2)
             copy = _written(opened)
+            if opened.is_encrypted:
+                copy = _named(copy, name)
             said = [str(each) for each in opened.get_warnings()]
         plain = mend_streams(copy, _save)
         if plain is not None:
@@ -103,7 +111,8 @@ def _mend(opened: pikepdf.Pdf) -> set[Damage]:
     found = mend_tree(opened)
     if mend_metadata(opened):
         found.add(Damage.METADATA)
-    if FormMender(opened).mend() | mend_annotations(opened):
+    # Annotations first: a widget has to have a number before a form can list it.
+    if mend_annotations(opened) | FormMender(opened).mend():
         found.add(Damage.FORM_FIELDS)
     for key in _DICTIONARIES:
         entry = opened.Root.get(key)
@@ -225,6 +234,29 @@ def _written(opened: pikepdf.Pdf) -> bytes:
     return out.getvalue()
 
 
+def _named(copy: bytes, name: bytes) -> bytes:
+    """Set the second part of an encrypted copy's identifier.
+
+    Keys are made of the first part, so that stays. qpdf makes the second of the time
+    in seconds, and RC4 has nothing else that differs from copy to copy.
+
+    Args:
+        copy: as qpdf wrote it, with a trailer of its own at its end.
+        name: to be the second part; as long as qpdf makes it.
+
+    Raises:
+        DocumentRefusedError: `PDF_MALFORMED`: the identifier is not where qpdf
+            writes it.
+
+    Source: ISO 32000-2, 7.6.4.3 and 14.4.
+    """
+    start = copy.rfind(_ID_KEY)
+    found = _IDENTIFIER.match(copy, start) if start >= 0 else None
+    if found is None or len(found[1]) != 2 * len(name):
+        raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "no identifier")
+    return copy[: found.start(1)] + name.hex().encode() + copy[found.end(1) :]
+
+
 def _save(opened: pikepdf.Pdf, out: io.BytesIO) -> None:
     if opened.is_encrypted:
         # pyHanko compares the objects of encrypted object streams wrongly, so that any
@@ -232,14 +264,21 @@ def _save(opened: pikepdf.Pdf, out: io.BytesIO) -> None:
         opened.save(
             out,
             encryption=True,
-            object_stream_mode=pikepdf.ObjectStreamMode.disable,
+            fix_metadata_version=False,
+            object_stream_mode=_Streams.disable,
         )
     else:
+        # PDF/A-1 knows no object streams, and may have them by what is ambiguous alone.
+        is_first = archival_part(opened) == "1"
         opened.save(
             out,
             deterministic_id=True,
             compress_streams=False,
+            # pikepdf would write metadata anew for it, and leave out what it takes for
+            # of no account.
+            fix_metadata_version=False,
             stream_decode_level=pikepdf.StreamDecodeLevel.none,
+            object_stream_mode=_Streams.disable if is_first else _Streams.preserve,
         )
 
 

@@ -25,7 +25,7 @@ from appliance.domain.activation import (
     activation_data,
 )
 from appliance.domain.appearance.stamp import lay_out
-from appliance.domain.appearance.text import StampSigner, spoken
+from appliance.domain.appearance.text import StampSigner, as_shown, spoken
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     ActivationInvalidError,
@@ -522,8 +522,9 @@ def signature_plan(
         method=method,
         picture=work.pictures.get(details.logo.sha256) if details.logo else None,
         spoken=spoken(params, named, at, details),
-        reason=params.reason,
-        place=params.place,
+        # A request of before such texts were refused may still bring one.
+        reason=params.reason and as_shown(params.reason),
+        place=params.place and as_shown(params.place),
         above=view.inspection.last_number,
     )
 

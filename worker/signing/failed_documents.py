@@ -16,6 +16,8 @@ _RETRIABLE: Final = frozenset(
         ErrorCode.HSM_UNAVAILABLE,
         ErrorCode.STORE_UNAVAILABLE,
         ErrorCode.STORAGE_FULL,
+        ErrorCode.SANDBOX_UNAVAILABLE,
+        ErrorCode.OVERLOADED,
         ErrorCode.CERTIFICATE_NOT_USABLE,
         ErrorCode.ACTIVATION_EXPIRED,
         ErrorCode.ACTIVATION_INVALID,

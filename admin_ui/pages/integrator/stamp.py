@@ -11,12 +11,14 @@ from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import uploads
 from appliance.domain.appearance.stamp import parse_color
-from appliance.domain.errors import ApplianceError, FieldInvalidError
+from appliance.domain.appearance.text import undrawn
+from appliance.domain.errors import NOT_DRAWN, ApplianceError, FieldInvalidError
 from appliance.domain.signing_command import (
     PLACE_LENGTH,
     REASON_LENGTH,
     SignParameters,
 )
+from appliance.domain.text.unicode_nfc import nfc
 from appliance.domain.vocab import CuilDisplay, FontName, FontStyle
 
 blueprint = Blueprint("stamp", __name__, url_prefix="/admin/integrators/<code>/stamp")
@@ -35,6 +37,10 @@ _USUAL: Final = SignParameters()
 _SIZES: Final = range(4, 73)
 _LOGO_FIELDS: Final = {"PICTURE_UNUSABLE": "file"}
 _CHOICE: Final = {"": None, "yes": True, "no": False}
+_NOT_DRAWN: Final = words.N_(
+    "The stamp cannot show %(characters)s: use Latin letters, digits and the usual "
+    "punctuation."
+)
 
 
 @blueprint.get("")
@@ -103,14 +109,22 @@ def _text(asked: lists.Asked, name: str, most: int) -> str | None:
     """A text that may be absent.
 
     Raises:
-        FieldInvalidError: it is too long.
+        FieldInvalidError: it is too long, or no stamp can show it.
     """
-    if len(asked.text(name)) > most:
+    typed = asked.text(name)
+    composed = nfc(typed, most)
+    if composed is None or len(composed) > most:
         raise FieldInvalidError(name, f"up to {most} characters")
-    return asked.text(name) or None
+    if characters := undrawn(composed):
+        params: dict[str, object] = {"characters": characters}
+        raise FieldInvalidError(name, sentence=NOT_DRAWN, params=params)
+    return " ".join(composed.split()) or None
 
 
 def _fault(error: FieldInvalidError) -> Faults:
+    if error.sentence == NOT_DRAWN:
+        told = words.say(_NOT_DRAWN, characters=error.params["characters"])
+        return Faults({error.field: told})
     return Faults({error.field: words.error(error)})
 
 

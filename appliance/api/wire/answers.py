@@ -113,6 +113,23 @@ class Version(TypedDict):
     creada: Instant
 
 
+class SignatureTerms(TypedDict):
+    """What a signature says and permits besides the document."""
+
+    motivo: str | None
+    lugar: str | None
+    restriccion: Annotated[str, one_of(Restriction)]
+    visible: bool
+    campo: str | None
+    texto: list[str]
+
+
+class AskedTerms(SignatureTerms):
+    """The terms that whoever asked for the signature set."""
+
+    fijo: bool
+
+
 class SignerRequest(TypedDict):
     """A signature request as its signer sees it in the list."""
 
@@ -132,6 +149,7 @@ class RejectedRequest(SignerRequest, DocumentFacts):
     """One signature request, with what to know of its document."""
 
     motivo: str | None
+    sello: AskedTerms
     nivel: Level | None
     versiones: list[Version]
 
@@ -175,6 +193,7 @@ class PreviewAnswer(TypedDict):
 
     pagina: Annotated[int, Field(ge=1)]
     sello: StampBox | None
+    firma: SignatureTerms
     dpi: int
     png: Base64
 

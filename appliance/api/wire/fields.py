@@ -36,9 +36,11 @@ from pydantic_core import (
     core_schema,
 )
 
+from appliance.domain.appearance.text import undrawn
 from appliance.domain.errors import (
     COMES_WITH,
     CONTROL_CHARACTERS,
+    NOT_DRAWN,
     NOTHING_TO_SEE,
     WRONG_TYPES,
     ApplianceError,
@@ -108,9 +110,19 @@ _LINES_WITH_TEXT: Final = (
     "[^\\s\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]"
     "[^\\u0000-\\u0009\\u000b-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]*$"
 )
+_DRAWN: Final = (
+    "!-~\\u00a1-\\u00ac\\u00ae-\\u017f\\u2013\\u2014\\u2018\\u2019\\u201c\\u201d"
+    "\\u2022\\u2026\\u20ac"
+)
+_SPACES: Final = " \\u00a0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000"
+_DRAWN_TEXT: Final = f"^[{_SPACES}{_DRAWN}]*[{_DRAWN}][{_SPACES}{_DRAWN}]*$"
 _WITHOUT_NUL: Final = "^[^\\u0000]*$"
 """Patterns of JSON Schema (ECMA-262): what the readers below take."""
-_SENTENCES: Final = {"control": CONTROL_CHARACTERS, "unseen": NOTHING_TO_SEE}
+_SENTENCES: Final = {
+    "control": CONTROL_CHARACTERS,
+    "unseen": NOTHING_TO_SEE,
+    "undrawn": NOT_DRAWN,
+}
 """What is said of a text, by the type of the error."""
 
 
@@ -262,8 +274,13 @@ def _told(
     if fault["type"] == "missing":
         return FieldMissingError(name, rule.allowed, rule.kind)
     if fault["type"] in _SENTENCES:
-        sentence = _SENTENCES[fault["type"]]
-        return FieldInvalidError(name, rule.allowed, rule.kind, sentence=sentence)
+        return FieldInvalidError(
+            name,
+            rule.allowed,
+            rule.kind,
+            sentence=_SENTENCES[fault["type"]],
+            params=fault.get("ctx", {}),
+        )
     # `type`, since true is an `int` too; of a list, each item may be of another type.
     of_type = type(value) is _JSON_TYPES[rule.kind]
     if of_type and not (len(fault["loc"]) > 1 and fault["type"] == "int_type"):
@@ -436,15 +453,44 @@ def _one_line(most: int) -> dict[str, Any]:
 
 
 def shown_text(most: int) -> Rule:
-    """The same, with something in it that can be seen: it is drawn on a page."""
+    """The same, with something in it that can be seen."""
 
     def read(value: str) -> str:
-        trimmed = _trimmed(value, most)
-        if not any(unicodedata.category(one).startswith(_SEEN) for one in trimmed):
-            raise PydanticCustomError("unseen", "nothing to see")
-        return trimmed
+        return _seen(_trimmed(value, most))
 
     return _string(read, f"1..{most} characters", **_one_line(most))
+
+
+def stamp_text(most: int) -> Rule:
+    """A text that goes into a signature: such as its stamp can show it, to the letter.
+
+    It is kept in NFC, any run of spaces as one. The pattern says nothing of letters
+    that come decomposed, which are taken where they compose.
+    """
+
+    def read(value: str) -> str:
+        composed = nfc(value, most)
+        if composed is None:
+            raise ValueError
+        kept = " ".join(_seen(_trimmed(composed, most)).split())
+        if characters := undrawn(kept):
+            context = {"characters": characters}
+            raise PydanticCustomError("undrawn", "not in the stamp's fonts", context)
+        return kept
+
+    told = {"minLength": 1, "maxLength": most, "pattern": _DRAWN_TEXT}
+    return _string(read, f"1..{most} characters", **told)
+
+
+def _seen(text: str) -> str:
+    """A text in which there is something to see.
+
+    Raises:
+        PydanticCustomError: there is nothing.
+    """
+    if not any(unicodedata.category(one).startswith(_SEEN) for one in text):
+        raise PydanticCustomError("unseen", "nothing to see")
+    return text
 
 
 def _trimmed(value: str, most: int) -> str:
@@ -488,9 +534,7 @@ def shown_lines(most: int) -> Rule:
             raise ValueError
         if not is_line(kept.replace("\n", "")):
             raise PydanticCustomError("control", "control characters")
-        if not any(unicodedata.category(one).startswith(_SEEN) for one in kept):
-            raise PydanticCustomError("unseen", "nothing to see")
-        return kept
+        return _seen(kept)
 
     told = {"minLength": 1, "maxLength": most, "pattern": _LINES_WITH_TEXT}
     return _string(read, f"1..{most} characters", **told)

@@ -12,12 +12,15 @@ from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import EmptyField, Inspection, Repair
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.batch import BatchItem, BatchOutcome
+from appliance.domain.requests.preset import effective
 from appliance.domain.requests.request import (
     Preview,
     RequestView,
     SignedDocumentView,
     SignedVersion,
 )
+from appliance.domain.requests.terms import SignatureTerms
+from appliance.domain.signing_command import GivenParameters
 from appliance.web import i18n, problems
 from appliance.web.document_warnings import DAMAGES, FINDINGS
 
@@ -64,9 +67,34 @@ def detail(
     return {
         **element(view),
         "motivo": view.reason or None,
+        "sello": _asked_terms(view, lang),
         **described(view.inspection, view.repair, lang),
         "nivel": versions[-1].level if versions else None,
         "versiones": [version(each) for each in versions],
+    }
+
+
+def _asked_terms(view: RequestView, lang: str) -> answers.AskedTerms:
+    """What the signature says and permits where its signer's call says nothing."""
+    params = effective(GivenParameters(), view.preset)
+    terms = SignatureTerms.of(params, view.inspection)
+    is_fixed = view.preset is not None and view.preset.fixed
+    return {**_terms(terms, lang), "fijo": is_fixed}
+
+
+def _terms(of: SignatureTerms, lang: str) -> answers.SignatureTerms:
+    """What a signature says and permits, and in words."""
+    return {
+        "motivo": of.reason,
+        "lugar": of.place,
+        "restriccion": of.restriction.value,
+        "visible": of.visible,
+        "campo": of.field,
+        "texto": [
+            f"{i18n.translate(lang, label)}: "
+            f"{i18n.translate(lang, text) if is_own else text}"
+            for label, text, is_own in of.told()
+        ],
     }
 
 
@@ -216,17 +244,19 @@ def _batch_item(
     return cast("answers.BatchProblem", told)
 
 
-def preview(made: Preview) -> answers.PreviewAnswer:
+def preview(made: Preview, lang: str) -> answers.PreviewAnswer:
     """The answer of vista-previa.
 
     Args:
         made: the stamp's place and the picture.
+        lang: of what is told of the signature.
 
     Source: decisions "seeing before signing".
     """
     return {
         "pagina": made.page,
         "sello": _stamp(made.layout) if made.layout else None,
+        "firma": _terms(made.terms, lang),
         "dpi": PREVIEW_DPI,
         "png": base64.b64encode(made.png).decode("ascii"),
     }

@@ -17,7 +17,7 @@ from appliance.api.wire.fields import (
     color,
     one_time_code,
     password,
-    shown_text,
+    stamp_text,
     text,
     whole,
     whole_or_null,
@@ -59,8 +59,8 @@ _Ordinate = Annotated[
     int | None, whole_or_null(-MAX_REQUEST_ID, MAX_REQUEST_ID, along_with="x")
 ]
 _Restriction = Annotated[Restriction | None, word(Restriction)]
-_Reason = Annotated[str | None, shown_text(REASON_LENGTH)]
-_Place = Annotated[str | None, shown_text(PLACE_LENGTH)]
+_Reason = Annotated[str | None, stamp_text(REASON_LENGTH)]
+_Place = Annotated[str | None, stamp_text(PLACE_LENGTH)]
 
 
 class Parameters(Body):

@@ -50,6 +50,9 @@ _UPKEEP: Final = (
 _CERTIFIED: Final = "certificate, chain, not_before, not_after"
 _REVOKING: Final = "state, revoked_at, reason, task"
 _TAKEN_IN: Final = "SELECT, INSERT, UPDATE (inspection, created)"
+_ORIGINALS: Final = dict.fromkeys(Role, "SELECT, INSERT") | dict.fromkeys(
+    (_API, _ADMIN, _CHORES), "SELECT, INSERT, DELETE"
+)
 _PASSING: Final = "SELECT, INSERT, UPDATE (leaves, since), DELETE"
 _TRIES: Final = (
     "SELECT, INSERT, UPDATE (account_index, person, outcome, token_index, until), "
@@ -183,14 +186,9 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _SIGNING: _TAKEN_IN,
         _CHORES: f"{_TAKEN_IN}, DELETE",
     },
-    "document_repair": {
-        _API: "SELECT, INSERT",
-        _EMBED: "SELECT, INSERT",
-        _ADMIN: "SELECT, INSERT",
-        _SIGNING: "SELECT, INSERT",
-        # Forgotten with its document: PostgreSQL deletes it as the tables' owner.
-        _CHORES: "SELECT, INSERT",
-    },
+    # Forgotten with its document, by PostgreSQL as the tables' owner, or before that.
+    "document_repair": _ORIGINALS,
+    "document_original": _ORIGINALS,
     "uploaded_document": {
         _API: "SELECT, INSERT, DELETE",
         _ADMIN: "SELECT",
@@ -269,8 +267,9 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     "batch_document": {
         _API: "SELECT, INSERT, DELETE",
         # Who removes a file asks first whether a batch needs it.
-        _ADMIN: "SELECT (integrator, sha256, document)",
-        _CHORES: "SELECT, UPDATE (document, preset, settled, fault), DELETE",
+        _ADMIN: "SELECT (integrator, sha256, document, original_sha256)",
+        _CHORES: "SELECT, "
+        "UPDATE (document, original_sha256, preset, settled, fault), DELETE",
     },
     # Each role writes what it does; nobody changes it but to say that it was sent.
     "integrator_event": dict.fromkeys(Role, "INSERT")
@@ -351,7 +350,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _API: "SELECT, INSERT",
         _EMBED: "SELECT, UPDATE (bearer_index, state, nonce, idem_key, init_sha256, "
         "person, otp_at, document, document_name, request, completed, documents, "
-        "wanted, batch, host_document, successor, codes)",
+        "wanted, batch, host_document, successor, codes, original_sha256)",
         _ADMIN: "SELECT, UPDATE (state)",
         _CHORES: "SELECT, UPDATE (document, expiry_told), DELETE",
     },

@@ -20,6 +20,10 @@ WRAP_EM: Final = 20.0
 other lines; a multiple of the font size."""
 
 _KNOWN = frozenset(CHARACTERS)
+_NAMED_AT_MOST: Final = 5
+"""Characters that a refusal names."""
+_SEEN: Final = "LNPS"
+"""First letters of the general categories of what leaves a mark (UAX #44, 5.7.1)."""
 _HIDDEN: Final = "\u2022"
 _SHOWN_DIGITS: Final = 3
 
@@ -59,7 +63,7 @@ def stamp_lines(
     spanish = locale == "es"
     return (
         "Firmado por" if spanish else "Signed by",
-        _showable(name),
+        as_shown(name),
         f"CUIL {mask_cuil(cuil) if is_cuil_masked else format_cuil(cuil)}",
         with_zone(at, locale),
     )
@@ -93,7 +97,7 @@ def all_lines(
         line
         for label, text in labelled
         if text is not None
-        for line in wrap(f"{label}: {_showable(text)}", metrics, width)
+        for line in wrap(f"{label}: {as_shown(text)}", metrics, width)
     ]
     return (*who, *said, when)
 
@@ -173,10 +177,37 @@ def _pieces(word: str, metrics: FontMetrics, width_em: float) -> Sequence[str]:
     return [*pieces, piece]
 
 
-def _showable(text: str) -> str:
-    """The text in characters that the fonts have."""
+def as_shown(text: str) -> str:
+    """The text as a stamp shows it: in characters that the fonts have.
+
+    Reason and place go into the signature in this form, whatever was typed: nothing
+    is signed that the stamp leaves out.
+    """
     shown = "".join(map(_showable_char, unicodedata.normalize("NFC", text)))
     return " ".join(shown.split())
+
+
+def undrawn(text: str) -> str:
+    """Name the characters of a text that no stamp shows as they are.
+
+    Args:
+        text: in NFC, of a bounded length.
+
+    Returns:
+        The first few, such as `Ω (U+03A9), U+200B`; empty where there are none.
+    """
+    strange = dict.fromkeys(
+        char for char in text if char not in _KNOWN and not char.isspace()
+    )
+    named = [_named(char) for char in list(strange)[:_NAMED_AT_MOST]]
+    return ", ".join([*named, "…"] if len(strange) > len(named) else named)
+
+
+def _named(char: str) -> str:
+    """A character by its number, and by itself where it leaves a mark."""
+    number = f"U+{ord(char):04X}"
+    is_seen = unicodedata.category(char)[0] in _SEEN
+    return f"{char} ({number})" if is_seen else number
 
 
 def _showable_char(char: str) -> str:

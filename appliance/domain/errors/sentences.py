@@ -362,6 +362,11 @@ CONTROL_CHARACTERS: Final = (
 )
 NOTHING_TO_SEE: Final = "Nothing in the field {field} would be seen."
 """Of `FIELD_INVALID`, where a text is as long as it may be."""
+NOT_DRAWN: Final = (
+    "The stamp cannot show these characters of the field {field}: {characters}. It has "
+    "Latin letters, digits and the usual punctuation."
+)
+"""Of `FIELD_INVALID`, where a text goes into a signature."""
 DOCUMENT_IS_KNOWN: Final = (
     "This session was opened for something to sign: the page must send no document."
 )

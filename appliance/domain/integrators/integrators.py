@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Final
 
 from appliance.domain.appearance.details import Logo
+from appliance.domain.documents import CameDocument
 from appliance.domain.ids import (
-    DocumentId,
     IntegratorId,
     PersonId,
     RequestBatchId,
@@ -237,7 +237,7 @@ class EmbedSession:
     person: PersonId | None
     """Whom the signer says to be, and was matched; proven once `otp_at` is set."""
     otp_at: datetime | None
-    document: DocumentId | None
+    document: CameDocument | None
     document_name: str | None
     request: RequestId | None
     completed: dict[str, object] | None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from appliance.domain.documents import Inspection, Repair
+from appliance.domain.documents import CameDocument, Inspection, Repair
 from appliance.domain.ids import (
     DocumentId,
     IntegratorId,
@@ -28,6 +28,16 @@ class StoredDocument:
     inspection: Inspection
     repair: Repair | None = None
     """Where it comes from, when it is the repaired copy of a damaged file."""
+
+    @property
+    def original_sha256(self) -> str:
+        """Of the damaged file, hex; empty for a document that came as it is."""
+        return "" if self.repair is None else self.repair.original_sha256
+
+    @property
+    def came(self) -> CameDocument:
+        """Its id, and what it came as."""
+        return CameDocument(self.id, self.original_sha256)
 
     def facts(self) -> dict[str, object]:
         """What the audit keeps of it."""
@@ -63,3 +73,5 @@ class NewRequest:
     """What it is asked for with, where it is one of many."""
     turn: int | None = None
     """As of `RequestView`."""
+    original_sha256: str = ""
+    """As of `StoredDocument`."""

@@ -17,13 +17,16 @@ from appliance.domain.ids import (
 )
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.requests.preset import SignaturePreset
+from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
 
 _S = RequestState
 LEGAL_MOVES: Final[dict[RequestState, frozenset[RequestState]]] = {
     _S.WAITING: frozenset({_S.PENDING, _S.CANCELLED, _S.EXPIRED}),
-    _S.PENDING: frozenset({_S.IN_PROGRESS, _S.REJECTED, _S.CANCELLED, _S.EXPIRED}),
+    _S.PENDING: frozenset(
+        {_S.IN_PROGRESS, _S.REJECTED, _S.CANCELLED, _S.EXPIRED, _S.FAILED}
+    ),
     _S.IN_PROGRESS: frozenset({_S.SIGNED, _S.PENDING, _S.FAILED}),
     _S.SIGNED: frozenset(),
     _S.REJECTED: frozenset(),
@@ -216,4 +219,6 @@ class Preview:
     """None for an invisible signature."""
     page: int
     """The one that is drawn, 1-based."""
+    terms: SignatureTerms
+    """What the signature would say and permit."""
     png: bytes = field(repr=False)

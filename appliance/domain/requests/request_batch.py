@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from appliance.domain.documents import CameDocument
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import (
-    DocumentId,
     IntegratorId,
     PersonId,
     ProcessId,
@@ -23,6 +23,7 @@ from appliance.domain.ids import (
 )
 from appliance.domain.requests.preset import SignaturePreset, WishedPreset
 from appliance.domain.requests.process import NamedBy, ProcessNote, SignerShown
+from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.vocab import BatchState, RequestState, SignatureLevel
 
 MOST_OF_BATCH: Final = 1_000
@@ -79,7 +80,7 @@ class DocumentToPrepare:
     """SHA-256 of the file that came with the batch, hex; None for an upload."""
     size_bytes: int
     """Size of that file; 0 for an upload."""
-    document: DocumentId | None
+    document: CameDocument | None
     """Document to be signed; None until it is examined."""
     reference: str | None
     is_unique: bool
@@ -104,7 +105,7 @@ class SettledDocument:
     """Outcome of the examination of one document of a batch."""
 
     place: int
-    document: DocumentId | None = None
+    document: CameDocument | None = None
     """Document to be signed: the file, or its repaired copy."""
     preset: SignaturePreset | None = None
     fault: ApplianceError | None = None
@@ -186,6 +187,8 @@ class BatchDocument:
     """Error code of the last failure, or empty."""
     is_seen: bool
     """Whether the signer has read it."""
+    terms: SignatureTerms
+    """What its signature says and permits."""
 
 
 @dataclass(frozen=True, slots=True)

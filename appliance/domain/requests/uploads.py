@@ -36,18 +36,24 @@ class UploadedDocument:
     created: datetime
     until: datetime
     """From then on it can be named no more."""
+    repairs: bool | None = None
+    """As of its order; None for those of before version 0006 of the tables."""
 
     def facts(self) -> dict[str, object]:
         """What the audit keeps of it."""
         return {"upload": self.id, "documentSha256": self.document.sha256}
 
-    def is_of(self, name: str, sha256: str) -> bool:
-        """Whether it came as that file.
+    def is_of(self, name: str, sha256: str, *, repairs: bool) -> bool:
+        """Whether it came as that file, by such an order.
 
         Args:
             name: of the file, in NFC.
             sha256: of its bytes as they came, hex.
+            repairs: as of the order.
         """
-        repair = self.document.repair
-        came = self.document.sha256 if repair is None else repair.original_sha256
-        return self.name == name and came == sha256
+        came = self.document.original_sha256 or self.document.sha256
+        # Where it was not noted: no copy was made for whoever wants none.
+        asked = self.repairs
+        if asked is None:
+            asked = repairs or self.document.repair is not None
+        return (self.name, asked, came) == (name, repairs, sha256)

@@ -12,6 +12,7 @@ from appliance.domain.documents import (
     SignatureMark,
     SigningFacts,
     signing_facts_from_json,
+    signing_facts_to_json,
 )
 from appliance.domain.sandbox.messages import MessageInvalidError
 from appliance.domain.text.untrusted_json import docmdp, integer, rect
@@ -25,6 +26,7 @@ def inspection_to_json(inspection: Inspection) -> dict[str, Any]:
             [p.x0, p.y0, p.x1, p.y1, p.rotate, p.user_unit] for p in inspection.pages
         ],
         "marks": [[mark.page, *mark.rect] for mark in inspection.marks],
+        "signing": signing_facts_to_json(inspection.signing),
     }
 
 

@@ -10,9 +10,10 @@ from playwright.async_api import Frame, Page, expect
 
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.signing_command import GivenParameters
+from appliance.domain.vocab import Restriction
 from tests.support.appliance.appliance import TestPerson
 from tests.support.browsers import ceremony
-from tests.support.browsers.browsers import Opener
+from tests.support.browsers.browsers import Opener, axe
 from tests.support.browsers.frame_host import FrameSite
 from tests.support.documents import pdfs
 from tests.support.documents.validators import signature_boxes
@@ -168,3 +169,95 @@ async def test_fixed_place_without_room_is_told(
 
     await expect(frame.get_by_text("No hay página 9")).to_be_visible()
     assert (await site.wait(page, "error"))["code"] == "PAGE_OUT_OF_RANGE"
+
+
+HIDDEN = GivenParameters.of(
+    visible=False,
+    reason="Acepto deber 900.000 pesos",
+    place="Montevideo",
+    restriction=Restriction.NO_CHANGES_ALLOWED,
+)
+TERMS = [
+    ["Motivo de la firma", "Acepto deber 900.000 pesos"],
+    ["Lugar de la firma", "Montevideo"],
+    [
+        "Después de tu firma",
+        "no se puede cambiar nada del documento, y nadie más lo puede firmar",
+    ],
+    ["Tu marca", "no se va a ver en ninguna página"],
+]
+
+
+async def told_terms(frame: Frame) -> list[list[str]]:
+    """What the step says of the signature."""
+    rows = frame.locator("section.terms .facts > div")
+    each = "(rows) => rows.map((row) => [...row.children].map((e) => e.textContent))"
+    told: list[list[str]] = await rows.evaluate_all(each)
+    return told
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_what_no_page_shows_is_told_before_the_password(
+    site: FrameSite, person: TestPerson, open_page: Opener, size: str
+) -> None:
+    """Reason, place, what may follow and no mark; in English, too."""
+    page = await open_page(size)
+    site.new_request(person, PDF, "contrato.pdf", SignaturePreset(HIDDEN, fixed=True))
+    await site.open(page, person)
+    frame = site.frame(page)
+    await frame.get_by_role("button", name="Firmar uno que me mandaron").click()
+    await ceremony.give_code(frame, person)
+    await frame.get_by_role("button", name="contrato.pdf").click()
+    await ceremony.at(frame, "read")
+    assert await told_terms(frame) == TERMS
+    await open_page.picture(page, f"frame-terms-read-{size}")
+    assert await axe(frame) == []
+    await ceremony.go(frame)
+    await ceremony.at(frame, "place")
+    unseen = frame.get_by_text("Estudio Contable Sur pide una firma sin marca visible")
+    await expect(unseen).to_be_visible()
+    await open_page.picture(page, f"frame-terms-place-{size}")
+    await ceremony.go(frame)
+    await ceremony.at(frame, "password")
+    await expect(frame.locator("#password")).to_be_focused()
+    assert await told_terms(frame) == TERMS
+    await open_page.picture(page, f"frame-terms-password-{size}")
+    assert await axe(frame) == []
+    await frame.locator("#language").click()
+    await expect(frame.locator(".terms .facts > div").nth(2)).to_have_text(
+        "After your signature"
+        "nothing in the document may be changed, and nobody else may sign it"
+    )
+
+    await ceremony.sign(frame, person)
+    completed = await site.wait(page, "signature.completed")
+    pdf = base64.b64decode(completed["delivery"]["fileBase64"])
+    assert b"Montevideo" in pdf
+    assert signature_boxes(pdf) == []
+
+
+async def test_terms_are_those_of_the_place_that_was_chosen(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """A proposal without a mark may get one; a plain signature has none to be told."""
+    given = GivenParameters.of(visible=False)
+    site.new_request(person, PDF, "contrato.pdf", SignaturePreset(given))
+    await site.open(page, person)
+    frame = site.frame(page)
+    await frame.get_by_role("button", name="Firmar uno que me mandaron").click()
+    await ceremony.give_code(frame, person)
+    await frame.get_by_role("button", name="contrato.pdf").click()
+    await ceremony.at(frame, "read")
+    assert await told_terms(frame) == TERMS[3:]
+    await ceremony.go(frame)
+    await ceremony.at(frame, "place")
+    asked = frame.get_by_label("Sin marca visible, como la pidió Estudio Contable Sur")
+    await expect(asked).to_be_checked()
+
+    await ceremony.choose_place(frame)
+    await ceremony.at(frame, "password")
+    assert await told_terms(frame) == []
+    await frame.get_by_role("button", name="Volver").click()
+    await ceremony.choose_place(frame, "none")
+    await ceremony.at(frame, "password")
+    assert await told_terms(frame) == TERMS[3:]

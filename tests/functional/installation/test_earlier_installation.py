@@ -36,10 +36,12 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
 def test_documents_open(left: Left) -> None:
     """Every file is what the record says, and the old link leads to the same bytes."""
     left.site.run(NOW, "documents", "check")
+    rechecked = left.site.run(NOW, "documents", "recheck")
     with left.site.client() as client:
         answer = client.get(left.link)
 
     assert answer.content == (left.places / "signed.pdf").read_bytes()
+    assert rechecked.splitlines()[-1] == "1 documents: 1 whole"
 
 
 def test_audit_and_signature_verify(left: Left) -> None:

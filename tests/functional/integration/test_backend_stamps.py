@@ -1,7 +1,16 @@
 """Where each signature of a backend's request goes, over HTTP."""
 
-import pytest
+import base64
+import io
+from typing import Any
 
+import httpx
+import pikepdf
+import pytest
+from sqlalchemy import update
+
+from appliance.bootstrap import ServiceRegistry
+from appliance.core.database.tables import signature_request
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.backends import REQUESTS, TestBackend, assert_valid, sign
 from tests.support.documents import pdfs
@@ -78,6 +87,197 @@ def test_places_that_shut_each_other_out_are_refused(
         ],
     )
     assert free.status_code == 201, free.text
+
+
+HIDDEN = {
+    "visible": False,
+    "motivo": "Acepto deber 900.000 pesos",
+    "lugar": "Montevideo",
+    "restriccion": "NO_CHANGES_ALLOWED",
+    "fijo": True,
+}
+"""Terms of a signature that no page shows."""
+CLOSED = "no se puede cambiar nada del documento, y nadie más lo puede firmar"
+FORMS = "solo se pueden completar sus formularios, y otros lo pueden firmar"
+LOCKED = "se bloquean campos del formulario, que ya nadie puede completar"
+UNSEEN = "Tu marca: no se va a ver en ninguna página"
+
+
+def asked_of(backend: TestBackend, person: TestPerson, stamp: dict[str, Any]) -> int:
+    """The number of a request with such a stamp."""
+    told = backend.made(PDF, firmantes=[{"cuil": person.cuil, "sello": stamp}])
+    return int(told["firmantes"][0]["solicitudId"])
+
+
+def said_in(answer: httpx.Response) -> dict[str, object]:
+    """What the signature that was made says, and whether it certifies."""
+    pdf = httpx.get(answer.json()["documentoFirmado"], timeout=60).content
+    with pikepdf.open(io.BytesIO(pdf)) as opened:
+        signature = opened.Root.AcroForm.Fields[0].V
+        return {
+            "Reason": str(signature.get("/Reason")),
+            "Location": str(signature.get("/Location")),
+            "certifies": "/Perms" in opened.Root,
+        }
+
+
+def test_signer_is_told_what_no_page_shows(
+    appliance: Appliance, backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """Reason, place, what is permitted afterwards, no mark: before the password."""
+    request = asked_of(backend, people[0], HIDDEN)
+    path = f"/solicitudes/{request}"
+
+    with appliance.client(people[0]) as client:
+        told = client.get(path).json()["sello"]
+        english = client.get(path, headers={"Accept-Language": "en"}).json()["sello"]
+        preview = client.post(f"{path}/vista-previa", json={}).json()
+    signed = sign(appliance, people[0], request)
+
+    assert told == {
+        **HIDDEN,
+        "campo": None,
+        "texto": [
+            "Motivo de la firma: Acepto deber 900.000 pesos",
+            "Lugar de la firma: Montevideo",
+            f"Después de tu firma: {CLOSED}",
+            UNSEEN,
+        ],
+    }
+    assert english["texto"][2] == (
+        "After your signature: nothing in the document may be changed, and nobody else "
+        "may sign it"
+    )
+    assert preview["sello"] is None
+    assert preview["firma"] == {k: v for k, v in told.items() if k != "fijo"}
+    assert said_in(signed) == {
+        "Reason": HIDDEN["motivo"],
+        "Location": HIDDEN["lugar"],
+        "certifies": True,
+    }
+
+
+def test_preview_tells_the_terms_of_that_very_call(
+    appliance: Appliance, backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """The request's, and what the call has in their place; a plain one has no words."""
+    fields = with_fields(
+        Field("Firma", ((60, 60, 260, 140),)),
+        Field("Sin lugar", ((0, 0, 0, 0),)),
+        Field("Cierra", ((60, 200, 260, 280),), lock={"Action": "/All", "P": 1}),
+    )
+    named = [{"cuil": people[0].cuil, "sello": {"motivo": "Alta"}}]
+    told = backend.made(fields, firmantes=named)
+    path = f"/solicitudes/{told['firmantes'][0]['solicitudId']}/vista-previa"
+    calls: dict[str, tuple[dict[str, Any], list[str]]] = {
+        "the request's": ({}, ["Motivo de la firma: Alta"]),
+        "another reason": ({"motivo": "Baja"}, ["Motivo de la firma: Baja"]),
+        "a field": (
+            {"campo": "Firma"},
+            ["Motivo de la firma: Alta", "Campo del documento: Firma"],
+        ),
+        "a field that locks": (
+            {"campo": "Cierra"},
+            [
+                "Motivo de la firma: Alta",
+                f"Después de tu firma: {CLOSED}",
+                "Campo del documento: Cierra",
+                f"Al firmar ese campo: {LOCKED}",
+            ],
+        ),
+        "a field without a place": (
+            {"campo": "Sin lugar", "restriccion": "FORM_FILLING"},
+            [
+                "Motivo de la firma: Alta",
+                f"Después de tu firma: {FORMS}",
+                UNSEEN,
+                "Campo del documento: Sin lugar",
+            ],
+        ),
+    }
+
+    with appliance.client(people[0]) as client:
+        said = {
+            name: client.post(path, json=call).json()["firma"]
+            for name, (call, _) in calls.items()
+        }
+        plain = client.get(f"/solicitudes/{appliance.new_request(people[0], PDF)}")
+
+    assert {name: each["texto"] for name, each in said.items()} == {
+        name: texts for name, (_, texts) in calls.items()
+    }
+    assert said["a field without a place"]["visible"] is False
+    assert plain.json()["sello"] == {
+        "motivo": None,
+        "lugar": None,
+        "restriccion": "NO_VALUE",
+        "visible": True,
+        "campo": None,
+        "texto": [],
+        "fijo": False,
+    }
+
+
+def test_reason_of_before_is_signed_as_the_stamp_shows_it(
+    appliance: Appliance, backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """A request that came before such texts were refused can still be signed."""
+    request = asked_of(backend, people[0], {"motivo": "Visto"})
+    hidden = {"motivo": "N\u0338o acepto\u200b 合", "lugar": "Salta\U000e0061"}
+
+    async def change(front: ServiceRegistry) -> None:
+        async with front.core.store.write() as transaction:
+            await transaction.connection.execute(
+                update(signature_request)
+                .where(signature_request.c.id == request)
+                .values(preset=hidden)
+            )
+
+    appliance.do(change)
+    with appliance.client(people[0]) as client:
+        told = client.get(f"/solicitudes/{request}").json()["sello"]
+        preview = client.post(f"/solicitudes/{request}/vista-previa", json={}).json()
+    signed = sign(appliance, people[0], request)
+
+    assert (told["motivo"], told["lugar"]) == ("No acepto ?", "Salta")
+    assert preview["sello"]["texto"][3:5] == ["Motivo: No acepto ?", "Lugar: Salta"]
+    assert said_in(signed) == {
+        "Reason": "No acepto ?",
+        "Location": "Salta",
+        "certifies": False,
+    }
+
+
+@pytest.mark.parametrize("text", ["我同意", "No\u200b acepto", "N\u0338o acepto"])
+def test_text_that_no_stamp_shows_is_refused_wherever_it_comes_in(
+    appliance: Appliance, backend: TestBackend, people: list[TestPerson], text: str
+) -> None:
+    """By whoever asks, for one and for many, and by the signer."""
+    request = appliance.new_request(people[0], PDF)
+    given = {"motivo": text, "visible": False}
+    signer = {"cuil": people[0].cuil, "sello": given}
+    document = {"contenido": base64.b64encode(PDF).decode(), "sello": given}
+    batch = {"firmante": {"cuil": people[0].cuil}, "documentos": [document]}
+    command = {"password": people[0].signing_password, **given}
+
+    with appliance.client(people[0]) as client:
+        answers = {
+            "request": backend.ask(PDF, firmantes=[signer]),
+            "batch": backend.client.post("/api/integration/batches", json=batch),
+            "preview": client.post(f"/solicitudes/{request}/vista-previa", json=given),
+            "firmar": client.post(
+                "/solicitudes/firmar", json={"solicitudId": request, **command}
+            ),
+            "lote": client.post(
+                "/solicitudes/firmar/lote", json={"solicitudIds": [request], **command}
+            ),
+        }
+
+    for name, answer in answers.items():
+        told = answer.json()
+        assert (answer.status_code, told["code"]) == (400, "FIELD_INVALID"), name
+        assert told["field"].endswith("motivo"), name
+        assert "El sello no puede mostrar" in told["detail"], name
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Source: docs/documents.md "One reading".
 
 import base64
 import hashlib
+import os
 from typing import Any, Final
 
 import pytest
@@ -14,6 +15,7 @@ from tests.support.appliance.backends import (
     BATCHES,
     TestBackend,
     prepared,
+    ready_batch,
 )
 from tests.support.appliance.http_calls import problem, signed_pdf
 from tests.support.documents import drawn_freely_pdfs, hostile_pdfs
@@ -115,6 +117,87 @@ def test_caller_may_refuse_a_copy(
     )
     batch = prepared(backend.client, answer)
     assert [fault["code"] for fault in batch["errors"]] == ["PDF_AMBIGUOUS"]
+
+
+def told_of(document: dict[str, Any]) -> tuple[str | None, bool]:
+    """Original of a document, as its repair tells it; True if a finding does too."""
+    repair = document["reparacion"]
+    found = {each["codigo"] for each in document["avisos"]}
+    return (repair and repair["sha256Original"]), "repaired" in found
+
+
+def test_copy_that_comes_in_as_a_document_of_its_own(
+    appliance: Appliance, backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """It is none there; requests that were made of it are, for backend and signer."""
+    pdf, client = forged() + os.urandom(8).hex().encode(), backend.client
+    original = hashlib.sha256(pdf).hexdigest()
+    made = client.post(DOCUMENTS, content=pdf, headers=PDF).json()
+    copy = client.get(f"{DOCUMENTS}/{made['documentoId']}/content").content
+    first = client.post(
+        REQUESTS, json=asked(people[0], {"documentoId": made["documentoId"]})
+    ).json()
+    number = first["firmantes"][0]["solicitudId"]
+
+    keyed = {**PDF, "Idempotency-Key": os.urandom(8).hex()}
+    own = client.post(f"{DOCUMENTS}?reparar=false", content=copy, headers=keyed)
+    again = client.post(f"{DOCUMENTS}?reparar=false", content=copy, headers=keyed)
+    assert (own.status_code, again.json()) == (201, own.json())
+    assert own.json()["sha256"] == made["sha256"]
+    read = client.get(f"{DOCUMENTS}/{own.json()['documentoId']}").json()
+    for each in (own.json(), read):
+        assert told_of(each) == (None, False)
+    other = client.post(DOCUMENTS, content=copy, headers=keyed)
+    problem(other, 409, "IDEMKEY_CONFLICT")
+
+    content = base64.b64encode(copy).decode()
+    for named in ({"documentoId": read["documentoId"]}, {"contenido": content}):
+        asking = asked(people[0], {**named, "reparar": False})
+        second = client.post(REQUESTS, json=asking)
+        assert second.status_code == 201, second.text
+        assert told_of(second.json()["documento"]) == (None, False)
+        assert "sha256Original" not in second.json()["historia"][0]
+
+    for whose in (made, client.get(f"{DOCUMENTS}/{made['documentoId']}").json()):
+        assert told_of(whose) == (original, True)
+    now = client.get(f"{REQUESTS}/{first['procesoId']}").json()
+    assert told_of(now["documento"]) == (original, True)
+    assert now["historia"][0]["sha256Original"] == original
+    with appliance.client(people[0]) as signer:
+        assert told_of(signer.get(f"/solicitudes/{number}").json()) == (original, True)
+
+
+@pytest.mark.parametrize("copy_first", [True, False])
+def test_file_and_its_copy_in_one_batch(
+    backend: TestBackend, people: list[TestPerson], *, copy_first: bool
+) -> None:
+    """Each is told as it came, whichever comes first."""
+    pdf, client = forged() + os.urandom(8).hex().encode(), backend.client
+    original = hashlib.sha256(pdf).hexdigest()
+    made = client.post(DOCUMENTS, content=pdf, headers=PDF).json()
+    copy = client.get(f"{DOCUMENTS}/{made['documentoId']}/content").content
+    client.delete(f"{DOCUMENTS}/{made['documentoId']}").raise_for_status()
+    wanted = {copy: (None, False), pdf: (original, True)}
+    files = [copy, pdf] if copy_first else [pdf, copy]
+
+    answer = client.post(
+        BATCHES,
+        json={
+            "firmante": {"cuil": people[0].cuil},
+            "documentos": [
+                {"contenido": base64.b64encode(each).decode()} for each in files
+            ],
+        },
+    )
+
+    batch = ready_batch(client, answer)
+    client.post(DOCUMENTS, content=pdf, headers=PDF).raise_for_status()
+    client.post(DOCUMENTS, content=copy, headers=PDF).raise_for_status()
+    for file, member in zip(files, batch["solicitudes"], strict=True):
+        told = client.get(f"{REQUESTS}/{member['procesoId']}").json()
+        assert told["documento"]["sha256"] == made["sha256"]
+        assert told_of(told["documento"]) == wanted[file]
+        assert told["historia"][0].get("sha256Original") == wanted[file][0]
 
 
 def test_signed_document_of_two_readings_is_refused(backend: TestBackend) -> None:

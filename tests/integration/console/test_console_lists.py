@@ -351,6 +351,7 @@ async def test_made_up_filters_are_refused_in_words(console: Console) -> None:
         ("/admin/audit?q=ana&request=abc", "request", "q"),
         ("/admin/audit?q=ana&request=" + "9" * 400, "request", "q"),
         ("/admin/integrators/acme/stamp?qr=yes&motivo=" + "a" * 201, "motivo", ""),
+        ("/admin/integrators/acme/stamp?qr=yes&motivo=%E6%88%91", "motivo", ""),
     ],
 )
 async def test_wrong_filter_is_marked_and_others_stay(

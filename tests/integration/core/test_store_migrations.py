@@ -21,6 +21,8 @@ from appliance.core.database.table_version import (
     newest,
     table_version,
 )
+from appliance.documents.document_store import DocumentStore
+from appliance.domain.documents import Damage, Repair
 from appliance.domain.ids import PersonId
 from appliance.people.person_store import PersonStore
 from appliance.settings import Settings, SettingsError
@@ -278,6 +280,37 @@ def test_released_migrations_stay_as_they_are() -> None:
     assert {
         name: sha256((folder / name).read_bytes()).hexdigest() for name in RELEASED
     } == RELEASED
+
+
+async def test_rows_of_the_version_before_say_what_they_said(core: CoreFixture) -> None:
+    """A request is of a copy, or is not, whatever comes in afterwards."""
+    signer = await core.add_signer()
+    first, second = (Repair(each * 64, (Damage.LOOK,)) for each in "ab")
+    of_copy = await core.add_request(signer.person, sha256="c" * 64, repair=first)
+    plain = await core.add_request(signer.person, sha256="d" * 64)
+    before = [await core.view(each) for each in (of_copy, plain)]
+    engines = open_engines(core.settings)
+    try:
+        async with engines.writer.begin() as connection:
+            for version, way in (("0005", "downgrade"), ("0006", "upgrade")):
+                await connection.run_sync(migrate_to, version, way)
+    finally:
+        await engines.dispose()
+    assert [await core.view(each) for each in (of_copy, plain)] == before
+    async with core.store.read() as transaction:
+        found = await DocumentStore(transaction).repaired(
+            before[0].integrator, first.original_sha256
+        )
+    assert found is not None
+
+    for digit in "cd":
+        for repair in (None, second):
+            later = await core.add_request(
+                signer.person, sha256=digit * 64, repair=repair
+            )
+            assert (await core.view(later)).repair == repair
+
+    assert [await core.view(each) for each in (of_copy, plain)] == before
 
 
 def migrate_to(connection: Connection, version: str, way: str) -> None:

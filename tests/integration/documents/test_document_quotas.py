@@ -207,9 +207,8 @@ async def test_what_somebody_is_asked_to_sign_stays(
             whole = await SessionDocumentStore(transaction).integrator_bytes(
                 session.integrator.id
             )
-            document = await DocumentStore(transaction).get(
-                DocumentId(str(session.document))
-            )
+            assert session.document is not None
+            document = await DocumentStore(transaction).get(session.document)
         assert whole == 0
         assert document is not None
 

@@ -19,7 +19,7 @@ from appliance.documents.document_store import (
 )
 from appliance.documents.garbage_collection import GarbageCollection
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.documents import Damage, Inspection, Repair
+from appliance.domain.documents import Damage, Inspection, Repair, as_it_came
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, new_id
 from appliance.domain.requests.new_request import StoredDocument
@@ -115,7 +115,7 @@ async def test_damaged_original_stays_as_long_as_its_copy(core: CoreFixture) -> 
         DocumentId(new_id()),
         integrator,
         copy,
-        Inspection(1, (A4,), (), 0, None),
+        as_it_came(Inspection(1, (A4,), (), 0, None), repair),
         repair,
     )
     async with core.store.write() as transaction:
@@ -133,6 +133,35 @@ async def test_damaged_original_stays_as_long_as_its_copy(core: CoreFixture) -> 
     assert found == kept
     async with core.store.read() as transaction:
         assert await DocumentStore(transaction).repaired(integrator, original) is None
+
+
+async def test_original_goes_that_nothing_came_as(core: CoreFixture) -> None:
+    """Its copy stays for a request that it came to as it is, or of another original."""
+    documents, integrator = store_of(core), await core.integrator()
+    signer = await core.add_signer()
+    copy = await documents.put(integrator, b"copy")
+    originals = [
+        await documents.put(integrator, content) for content in (b"one", b"two")
+    ]
+    repairs = [Repair(each, (Damage.SYNTAX,)) for each in originals]
+    made = [
+        await core.add_request(signer.person, sha256=copy, repair=repair)
+        for repair in (repairs[0], None, repairs[1])
+    ]
+    views = [await core.view(each) for each in made]
+    assert [view.repair for view in views] == [repairs[0], None, repairs[1]]
+    async with core.store.write() as transaction:
+        gone = tables.signature_request.c.id == made[0]
+        await transaction.connection.execute(
+            tables.signature_request.delete().where(gone)
+        )
+    age(core, 0)
+    core.clock.forward(WEEK + 1)
+
+    assert await sweeping(core).run() == 1
+
+    assert files(core) == {copy, originals[1]}
+    assert [await core.view(each) for each in made[1:]] == views[1:]
 
 
 async def test_what_comes_in_again_counts_as_new(core: CoreFixture) -> None:

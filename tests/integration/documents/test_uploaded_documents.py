@@ -9,18 +9,21 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
+from appliance.core.database.tables import uploaded_document
 from appliance.documents.garbage_collection import GarbageCollection
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.documents.passing_documents import PassingDocuments
 from appliance.documents.uploaded_document_store import UploadedDocumentStore
-from appliance.domain.documents import Inspection
+from appliance.domain.documents import FindingKind, Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.identity import Integrator
-from appliance.domain.ids import IntegratorId, new_id
+from appliance.domain.ids import IntegratorId, RequestId, new_id
 from appliance.domain.integrators.integrators import KeyView
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.new_request import NewRequest
+from appliance.domain.requests.request import RequestView
 from appliance.domain.requests.uploads import UploadOrder
 from appliance.domain.vocab import EventKind
 from appliance.integrators.integrator_store import IntegratorStore
@@ -120,8 +123,14 @@ class Uploads:
                     "api",
                     self.core.now,
                     None,
+                    original_sha256=found.document.original_sha256,
                 )
             )
+
+    async def views(self) -> list[RequestView]:
+        """All requests, by number."""
+        async with self.core.store.read() as transaction:
+            return await RequestStore(transaction).unfinished(RequestId(0), 100)
 
     async def events(self, kind: EventKind) -> list[dict[str, object]]:
         """Details of that kind of audit rows."""
@@ -280,6 +289,72 @@ async def test_damaged_file_is_kept_as_its_copy(uploads: Uploads) -> None:
     assert uploads.kept() == set()
 
 
+async def test_copy_is_no_answer_to_whoever_wants_none(uploads: Uploads) -> None:
+    """By the key of an order that let a copy be made, or of an earlier version."""
+    taken = (await uploads.take(DAMAGED_PDF, idempotency_key="k")).upload
+    assert taken.document.repair is not None
+
+    for _ in range(2):
+        await refused(
+            uploads.take(DAMAGED_PDF, idempotency_key="k", repairs=False),
+            ErrorCode.IDEMKEY_CONFLICT,
+        )
+        again = await uploads.take(DAMAGED_PDF, idempotency_key="k")
+        assert again.is_repeated
+        async with uploads.core.store.write() as transaction:
+            unsaid = update(uploaded_document).values(repairs=None)
+            await transaction.connection.execute(unsaid)
+
+
+async def test_copy_that_comes_as_it_is(uploads: Uploads) -> None:
+    """It is no copy there, and the earlier upload is one all the same."""
+    first = (await uploads.take(DAMAGED_PDF)).upload
+    repair = first.document.repair
+    assert repair is not None
+    copy = await uploads.files.get(uploads.mine, first.document.sha256)
+
+    own = await uploads.take(copy, idempotency_key="k", repairs=False)
+    again = await uploads.take(copy, idempotency_key="k", repairs=False)
+
+    assert own.upload.document.id == first.document.id
+    assert own.upload.document.repair is None
+    assert FindingKind.REPAIRED not in own.upload.document.inspection.findings
+    assert await uploads.service.get(uploads.mine, own.upload.id) == own.upload
+    assert (again.upload, again.is_repeated) == (own.upload, True)
+    assert await uploads.service.get(uploads.mine, first.id) == first
+    assert FindingKind.REPAIRED in first.document.inspection.findings
+
+    await uploads.request_of(own.upload.id)
+    await uploads.service.remove(uploads.mine, "integrator:x", first.id)
+    assert uploads.kept() == {first.document.sha256}
+    (view,) = await uploads.views()
+    assert (view.repair, FindingKind.REPAIRED in view.inspection.findings) == (
+        None,
+        False,
+    )
+
+
+async def test_original_stays_with_the_request_of_its_copy(uploads: Uploads) -> None:
+    """Whatever becomes of others that came as the same bytes."""
+    first = (await uploads.take(DAMAGED_PDF)).upload
+    copy = await uploads.files.get(uploads.mine, first.document.sha256)
+    own = (await uploads.take(copy)).upload
+    await uploads.request_of(first.id)
+    before = await uploads.views()
+
+    for each in (first, own):
+        await uploads.service.remove(uploads.mine, "integrator:x", each.id)
+    await uploads.take(copy, repairs=False)
+    uploads.core.clock.forward(2 * DAY)
+    await uploads.sweep()
+
+    assert first.document.repair is not None
+    original = first.document.repair.original_sha256
+    assert uploads.kept() == {first.document.sha256, original}
+    assert await uploads.views() == before
+    assert before[0].repair == first.document.repair
+
+
 async def test_key_stands_for_one_upload(uploads: Uploads) -> None:
     """The same again gives the same; something else is a conflict; gone is gone."""
     taken = await uploads.take(pdf("1"), idempotency_key="k")
@@ -287,9 +362,14 @@ async def test_key_stands_for_one_upload(uploads: Uploads) -> None:
 
     assert (taken.is_repeated, again.is_repeated) == (False, True)
     assert again.upload == taken.upload
-    for content, name in ((pdf("2"), "año.pdf"), (pdf("1"), "otro.pdf")):
+    others: list[tuple[bytes, dict[str, Any]]] = [
+        (pdf("2"), {}),
+        (pdf("1"), {"name": "otro.pdf"}),
+        (pdf("1"), {"repairs": False}),
+    ]
+    for content, changes in others:
         await refused(
-            uploads.take(content, name=name, idempotency_key="k"),
+            uploads.take(content, idempotency_key="k", **changes),
             ErrorCode.IDEMKEY_CONFLICT,
         )
     assert (await uploads.take(pdf("1"), idempotency_key="K")).upload != taken.upload

@@ -60,7 +60,7 @@ async def pending(frame_services: FrameServices, person: PersonId) -> RequestId:
             NewRequest(
                 person=person,
                 integrator=taken.session.integrator.id,
-                document=document,
+                document=document.id,
                 name="a.pdf",
                 origin="api",
                 created=frame_services.services.clock.now(),

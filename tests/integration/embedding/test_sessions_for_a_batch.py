@@ -63,7 +63,7 @@ async def asked(
                 NewRequest(
                     person=someone.id,
                     integrator=taken.session.integrator.id,
-                    document=document,
+                    document=document.id,
                     name=f"{number}.pdf",
                     origin="integrador",
                     created=frame_services.services.clock.now(),

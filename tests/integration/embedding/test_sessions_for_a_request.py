@@ -49,7 +49,7 @@ async def asked(frame_services: FrameServices, someone: Someone) -> RequestId:
             NewRequest(
                 person=someone.id,
                 integrator=taken.session.integrator.id,
-                document=document,
+                document=document.id,
                 name="a.pdf",
                 origin="integrador",
                 created=frame_services.services.clock.now(),

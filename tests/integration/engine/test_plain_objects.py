@@ -36,6 +36,7 @@ _TOKENS = [
     *("0.5", "-.5", "1.", "--1", "123456789012345678901", "true", "falsey", "null"),
     *("(a)", "(a(b))", "(a\\)b)", "(\r)", "(\xfe\xff\x00a)", "<41>", "<4>", "<4 1>"),
     *("<FEFF0041>", "<zz>", "% note\n", "stream\n", "endobj", "R", "\0", "\x0b"),
+    *("(\\055)", "(a\\376\\377\\0001)", "(\\55)", "(\\777)", "(\\\\101)", "(\\0551)"),
 ]
 
 
@@ -200,6 +201,27 @@ def test_odd_cross_references_are_read_alike(old: bytes, new: bytes) -> None:
 def test_any_tokens_are_read_alike(tokens: list[str], between: str) -> None:
     """Right and wrong ones, in any order, with and without space between."""
     theirs, ours = _readers(_with_object(between.join(tokens).encode("latin-1")))
+
+    assert _told(_read(ours, 3)) == _told(_read(theirs, 3))
+
+
+@pytest.mark.parametrize(
+    "length", ["2", "3", "4", "9", "-1", "2.0", "2 0 R", "true", ""]
+)
+@pytest.mark.parametrize(
+    "opened", ["stream\n", "stream\r\n", "stream\r", "stream ", "stream"]
+)
+@pytest.mark.parametrize(
+    "closed",
+    [
+        *("endstream", "\nendstream", "\r\nendstream", " endstream", "%\nendstream"),
+        *("endstream % note", "endstreams", "endstream endobj", ""),
+    ],
+)
+def test_streams_are_read_alike(length: str, opened: str, closed: str) -> None:
+    """Right and wrong lengths, ends of lines, and keywords."""
+    body = f"<< /Length {length} >> {opened}abc{closed}".encode()
+    theirs, ours = _readers(_with_object(body))
 
     assert _told(_read(ours, 3)) == _told(_read(theirs, 3))
 

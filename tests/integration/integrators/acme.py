@@ -8,7 +8,7 @@ import pytest
 
 from appliance.core.database import tables
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.documents import Inspection
+from appliance.domain.documents import CameDocument, Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, PersonId, RequestId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
@@ -58,7 +58,7 @@ async def new_person(
 
 async def new_document(
     integrator_services: Services, session: EmbedSession
-) -> DocumentId:
+) -> CameDocument:
     """A document of the session's integrator."""
     stored = StoredDocument(
         DocumentId(new_id()),
@@ -71,7 +71,7 @@ async def new_document(
             await DocumentStore(transaction).add(
                 stored, integrator_services.clock.now()
             )
-        ).id
+        ).came
 
 
 async def new_request(
@@ -84,7 +84,7 @@ async def new_request(
     new = NewRequest(
         person=person,
         integrator=session.integrator.id,
-        document=await new_document(integrator_services, session),
+        document=(await new_document(integrator_services, session)).id,
         name="contrato.pdf",
         origin=origin,
         created=integrator_services.clock.now(),

@@ -285,7 +285,7 @@ async def test_damaged_document_is_signed_as_its_repaired_copy(
     assert await documents.get(owner, kept.repair.original_sha256) == original
     copy = await documents.get(owner, kept.sha256)
     async with sqlite_core.store.read() as transaction:
-        assert await DocumentStore(transaction).get(kept.id) == kept
+        assert await DocumentStore(transaction).get(kept.came) == kept
     assert looks(copy) == looks(original)
     pdf = sign(copy, signer, make_plan(signer), fonts)
     await asyncio.to_thread(assert_valid, pdf, signer.root)

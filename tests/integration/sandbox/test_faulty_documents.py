@@ -22,7 +22,8 @@ from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm
 from appliance.settings import DocumentSettings
 from tests.support.appliance.ledger import document_faults
-from tests.support.documents import hostile_pdfs
+from tests.support.documents import hostile_pdfs, pdfs
+from tests.support.documents.ambiguous_pdfs import AMBIGUOUS, upon
 from tests.support.documents.page_images import pictures
 from tests.support.documents.pdf_samples import make_plan, sign
 from tests.support.documents.software_signer import make_signer
@@ -156,6 +157,26 @@ async def test_faulty_file_is_signed_valid_as_a_repaired_copy(
     assert said is None or said in taken.repair.damage
     if name not in LOOKS_OTHERWISE:
         assert _looks(bytes(taken.pdf)) in (None, _looks(pdf))
+
+
+async def test_pages_that_only_others_find_are_in_the_copy(
+    sandbox: SandboxServer,
+) -> None:
+    """A page under a wrong index of its object stream; one that is nowhere stays so."""
+    with upon(hostile_pdfs.plain()):
+        found, nowhere = (
+            AMBIGUOUS[name][0]() for name in ("wrong index", "not in the stream")
+        )
+
+    taken = await examined(sandbox, found)
+
+    assert len(taken.inspection.pages) == 1
+    assert taken.repair is not None
+    assert Damage.PAGE_TREE in taken.repair.damage
+    for pdf in (nowhere, pdfs.no_pages()):
+        with pytest.raises(DocumentRefusedError) as refused:
+            await examined(sandbox, pdf)
+        assert refused.value.code is ErrorCode.PDF_NO_PAGES
 
 
 def _looks(pdf: bytes) -> list[bytes] | None:

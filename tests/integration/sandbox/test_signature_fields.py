@@ -4,14 +4,21 @@ Source: decisions "restriccion"; docs/signing.md "What a document allows".
 """
 
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from appliance.documents.docmdp_policy import check_permitted, nearest_permitted
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
-from appliance.domain.documents import EmptyField, FindingKind, Inspection
+from appliance.domain.documents import (
+    FIELD_LOOK,
+    Damage,
+    EmptyField,
+    FindingKind,
+    Inspection,
+)
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.signing_command import SignParameters
@@ -27,17 +34,19 @@ from tests.support.documents.validators import (
     read_pdf,
 )
 from worker.pades import SignaturePlan, prepare
-from worker.pades.appearance.fonts import StampFonts
+from worker.pades.appearance.fonts import StampFonts, load_fonts
 from worker.sandbox.inspection import inspect
+from worker.sandbox.repair import repair
 
 C = ErrorCode
 WHO = StampSigner("María José Ñandú", "20267565393", "es")
 ALL = {"Action": "/All"}
+FONTS: Final = load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
 
 
 def looked_at(pdf: bytes) -> Inspection:
     """As the sandbox describes it."""
-    return inspect(pdf, 5000)
+    return inspect(pdf, 5000, FONTS)
 
 
 def refusal(
@@ -94,8 +103,10 @@ def field_signer(signer: SoftwareSigner, fonts: StampFonts) -> FieldSigner:
     [
         Field("Firma"),
         Field("a.b"),
+        Field("a.b.c", typed_above=True),
+        Field("Firma", drawn=b"0 0 m 200 80 l S"),
     ],
-    ids=["merged", "nested"],
+    ids=["merged", "nested", "type inherited", "drawn lines"],
 )
 def test_field_is_signed_in_its_own_box(
     built: Field, rotate: int, field_signer: FieldSigner
@@ -141,8 +152,11 @@ def test_field_with_widgets_apart_is_not_signed(built: Field) -> None:
         Field(rects=((50, 50, 50, 50),)),
         Field(hung=False),
         Field(rects=()),
+        Field(flags=1),
+        Field(flags=2),
+        Field(flags=4 | 32),
     ],
-    ids=["no_area", "on_no_page", "no_widget"],
+    ids=["no_area", "on_no_page", "no_widget", "invisible", "hidden", "no_view"],
 )
 def test_field_without_a_place_is_signed_invisibly(
     built: Field, field_signer: FieldSigner
@@ -155,6 +169,23 @@ def test_field_without_a_place_is_signed_invisibly(
 
     assert_valid(signed, field_signer.signer.root)
     assert "/AP" not in read_pdf(signed).embedded_signatures[-1].sig_field
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [b"BT /F 9 Tf 2 2 Td (NO) Tj ET", b"BT /F 9 Tf(NO)' ET", b"/X Do", b"/S sh"],
+)
+def test_field_that_says_something_is_not_signed(drawn: bytes) -> None:
+    """A signer would read it, and the stamp takes its place; a copy is without it."""
+    pdf = with_fields(Field(drawn=drawn))
+
+    (field,) = looked_at(pdf).signing.empty
+    assert field.needs == (FIELD_LOOK,)
+    code = refusal(looked_at(pdf), SignParameters(field="Firma"))
+    assert code is ErrorCode.SIGNATURE_FIELD_DEMANDS
+    made = repair(pdf)
+    assert Damage.FORM_FIELDS in made.damage
+    assert looked_at(made.pdf).signing.empty == (EmptyField("Firma", 1, BOX),)
 
 
 def test_text_is_scaled_down_and_never_up() -> None:
@@ -303,6 +334,26 @@ def test_digest_of_the_key_decides_at_last(fonts: StampFonts) -> None:
         prepare(pdf, plan, fonts)
 
     assert caught.value.code is C.SIGNATURE_FIELD_DEMANDS
+
+
+@pytest.mark.parametrize(
+    ("lock", "permits", "locks"),
+    [
+        ({}, None, False),
+        (ALL, None, True),
+        ({**ALL, "P": 1}, 1, True),
+        ({"Action": "/Include", "Fields": ["x"], "P": 3}, 3, True),
+        ({**ALL, "P": 7}, 1, True),
+    ],
+    ids=str,
+)
+def test_lock_of_an_empty_field_is_seen(
+    lock: dict[str, Any], permits: int | None, locks: bool
+) -> None:
+    """Its signer is told what it forbids."""
+    (seen,) = looked_at(with_fields(Field(lock=lock))).signing.empty
+
+    assert (seen.permits, seen.locks) == (permits, locks)
 
 
 @pytest.mark.parametrize(

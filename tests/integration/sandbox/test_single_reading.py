@@ -5,7 +5,7 @@ Source: docs/documents.md "One reading".
 
 import io
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pikepdf
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from appliance.domain.documents import Damage, FindingKind, Inspection
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.verification import Answer
-from tests.support.documents import hostile_pdfs
+from tests.support.documents import hostile_pdfs, pdfs
 from tests.support.documents.ambiguous_pdfs import AMBIGUOUS, upon
 from tests.support.documents.appended_revisions import Appended
 from tests.support.documents.hostile_pdfs import CONTENT, PAGE
@@ -244,7 +244,7 @@ def _page_listed_twice() -> bytes:
 
 def test_second_stamp_leaves_reals_as_they_are() -> None:
     """A page with `0.0` in its box is written again for the second signer's stamp."""
-    page = PAGE.replace(b"[0 0 200 300]", b"[0.0 0.0 200.0 300.50]")
+    page = PAGE.replace(b"[0 0 200 300]", b"[0.0 0. 200. 300.50]")
     pdf = hostile_pdfs.build(
         {
             1: b"<</Type/Catalog/Pages 2 0 R>>",
@@ -357,6 +357,32 @@ def test_field_with_a_widget_of_its_own_cannot_be_signed() -> None:
     assert field.needs == ("Kids",)
 
 
+@pytest.mark.parametrize("revision", [None, 2, 3, 4, 6])
+def test_each_file_has_a_copy_of_its_own(
+    revision: Literal[2, 3, 4, 6] | None,
+) -> None:
+    """However alike the files are, and however soon one comes after the other."""
+    like_ours = b"/ID [<00><" + b"0" * 32 + b">] /Encrypt 1 0 R >>\nstartxref\n"
+    plain = hostile_pdfs.plain()
+    if revision is not None:
+        plain = pdfs.encrypted(user="", revision=revision)
+    with pikepdf.open(io.BytesIO(plain)) as opened:
+        opened.trailer["/Like"] = pikepdf.String(like_ours)
+        out = io.BytesIO()
+        opened.save(out, encryption=revision is not None)
+
+    copies = [repair(out.getvalue() + b"\n%d" % at).pdf for at in range(6)]
+
+    assert len(set(copies)) == len(copies)
+    names = set()
+    for copy in copies:
+        assert taken(copy).pages
+        with pikepdf.open(io.BytesIO(copy)) as opened:
+            assert opened.is_encrypted is (revision is not None)
+            names.add(tuple(map(bytes, opened.trailer["/ID"].as_list())))
+    assert len(names) == len(copies)
+
+
 def test_encrypted_copy_has_no_object_streams() -> None:
     """A second stamp would make the first signature invalid for pyHanko."""
     page = PAGE[:-2] + b"/Resources<</Font<</F 6 0 R>>>>>>"
@@ -383,3 +409,34 @@ def test_encrypted_copy_has_no_object_streams() -> None:
     copy = repair(pdf).pdf
     assert b"/ObjStm" not in copy
     assert FindingKind.ENCRYPTED_EMPTY_PASSWORD in taken(copy).findings
+
+
+_WIDGET: Final = b"<</Type/Annot/Subtype/Widget/F 4/Rect[9 9 90 90]/AP<</N 6 0 R>>%s>>"
+
+
+@pytest.mark.parametrize(
+    ("form", "widget", "above"),
+    [
+        (b"", b"/FT/Tx/T(a)/V(x)", b"null"),
+        (b"/AcroForm null", b"/FT/Tx/T(a)/V(x)", b"null"),
+        (b"", b"/FT/Tx/Parent 7 0 R", b"<</T(a)/V(x)/Kids[5 0 R]>>"),
+    ],
+)
+def test_fields_without_a_form_get_one(
+    form: bytes, widget: bytes, above: bytes
+) -> None:
+    """PDFium shows them only once a signature has made a form."""
+    pdf = hostile_pdfs.plain(
+        form,
+        b"/Annots[5 0 R]",
+        o5=_WIDGET % widget,
+        o6=hostile_pdfs.NO_MARKS,
+        o7=above,
+    )
+
+    assert refusal(pdf) is ErrorCode.PDF_AMBIGUOUS
+    made = repair(pdf)
+    assert Damage.FORM_FIELDS in made.damage
+    with pikepdf.open(io.BytesIO(made.pdf)) as copy:
+        assert copy.Root.AcroForm.Fields[0].T == "a"
+    assert len(taken(made.pdf).pages) == 1

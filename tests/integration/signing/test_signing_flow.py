@@ -25,13 +25,18 @@ from appliance.keys.signing_password import SigningPasswords
 from appliance.people.person_store import PersonStore
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
+from tests.support.factories.fake_sandbox import PlayedSandbox
 from tests.support.factories.signing_front import (
     RED,
     WRONG,
     SigningFront,
     open_front,
 )
-from tests.support.factories.signing_host import INSTALLATION, SigningHost
+from tests.support.factories.signing_host import (
+    INSTALLATION,
+    SigningHost,
+    reexamination,
+)
 from tests.support.installation.record import PASSWORD, CoreFixture, signed_view
 from tests.support.installation.settings import settings_in
 
@@ -226,6 +231,7 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
         SystemClock(),
         limits,
         Shielded(),
+        reexamination(core, PlayedSandbox()),
     )
     signer = Signer("x", "person:x", (), SystemClock().now())  # type: ignore[arg-type]  # an id
 

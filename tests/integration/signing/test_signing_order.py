@@ -8,9 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.documents.docmdp_policy import check_permitted
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.documents import Damage, FindingKind, Repair
 from appliance.domain.errors import (
     ApplianceError,
     DocumentRefusedError,
@@ -28,7 +26,6 @@ from tests.integration.signing.shared_document import (
     TWICE_SIGNED,
     OwnSandbox,
     Scene,
-    inspections_of,
     one_document,
 )
 from tests.support.factories.fakes import PDF
@@ -258,51 +255,6 @@ async def test_order_names_each_signer_once(core: CoreFixture) -> None:
 
     states = [state for state, _ in await core.request_states(requests)]
     assert states == [R.PENDING, R.WAITING]
-
-
-@pytest.mark.parametrize("version", [1, 5])
-async def test_outdated_inspection_is_made_again(
-    core: CoreFixture, version: int
-) -> None:
-    """At the chores' start, or at the signer's look; until then nothing is signed.
-
-    Version 5 made no trial signature of the whole way.
-    """
-    sandbox = OwnSandbox()
-    signer = await core.add_signer()
-    old = replace(TWICE_SIGNED, signatures=0, inspector_version=version)
-    requests = [await core.add_request(signer.person, inspection=old) for _ in range(2)]
-    view = await core.view(requests[0])
-    with pytest.raises(ApplianceError, match="SANDBOX_UNAVAILABLE"):
-        check_permitted(view.inspection, SignParameters(), followed=False)
-
-    services = Scene(core, [], [], sandbox).services
-    seen = await services.get(signer.person, requests[0])
-    inspections = inspections_of(core, sandbox)
-    renewed = await inspections.renew()
-
-    assert seen.inspection == TWICE_SIGNED
-    assert renewed == 1
-    assert (await core.view(requests[1])).inspection == TWICE_SIGNED
-    assert await inspections.renew() == 0
-
-
-async def test_repaired_copy_is_still_told_as_one(core: CoreFixture) -> None:
-    """Whoever inspects it anew sees a sound file: what it was is on the record."""
-    signer = await core.add_signer()
-    old = replace(
-        TWICE_SIGNED,
-        signatures=0,
-        findings=(FindingKind.REPAIRED,),
-        inspector_version=1,
-    )
-    repair = Repair("a" * 64, (Damage.CROSS_REFERENCES,))
-    request = await core.add_request(signer.person, inspection=old, repair=repair)
-
-    seen = await Scene(core, [], [], OwnSandbox()).services.get(signer.person, request)
-
-    assert seen.inspection.findings == (FindingKind.REPAIRED,)
-    assert await core.view(request) == seen
 
 
 def test_fingerprint_counts_a_field_only_when_given() -> None:

@@ -4,11 +4,15 @@ Source: decisions "repeating firmar".
 """
 
 import asyncio
+import hashlib
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import select, update
 
+from appliance.core.database.tables import document, signature_request
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import RequestId
 from appliance.domain.requests.request import SignOutcome
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
@@ -41,6 +45,34 @@ async def test_repeat_after_signed_with_other_parameters_is_refused(
     await front.signed(front.command(request))
 
     assert await front.code(front.command(request, RED)) is C.ALREADY_SIGNED
+
+
+@pytest.mark.parametrize("is_signed", [True, False])
+async def test_repeat_that_means_another_document_is_refused(
+    sqlite_front: SigningFront, *, is_signed: bool
+) -> None:
+    """Signed or in progress: 412 or 422, and no password is looked at."""
+    front, pdf = sqlite_front, b"%PDF-1.7 this one"
+    seen = hashlib.sha256(pdf).hexdigest()
+    request = await front.new_request(sha256=seen)
+    first = front.start(front.command(request))
+    await front.notified()
+    if is_signed:
+        await front.work_off()
+
+    other = front.command(request, password=WRONG, if_match="0" * 64)
+    assert await front.code(other) is C.DOCUMENT_CHANGED
+    plain = front.command(request, password=WRONG)
+    assert await front.code(plain, pdf + b"\n") is C.DOCUMENT_MISMATCH
+    right = front.command(request, password=WRONG, if_match=seen)
+    again = asyncio.create_task(front.sign(right, pdf))
+    if not is_signed:
+        await front.awaited(2)
+        await front.work_off()
+
+    assert await again == await first
+    assert await front.counted() == 0
+    assert len(await front.activations()) == 1
 
 
 async def test_repeat_in_progress_waits_for_the_same_result(
@@ -171,6 +203,65 @@ async def test_caller_who_looks_late_meets_what_was_begun_anew(
 
     assert (await anew).document is not None
     assert (met.code if isinstance(met, ApplianceError) else None) is code
+
+
+async def moved(front: SigningFront, request: RequestId, **changes: object) -> None:
+    """Have a request be on what another one of its turn made."""
+    other = (await front.core.view(await front.new_request())).sha256
+    its = select(document.c.id).where(document.c.sha256 == other).scalar_subquery()
+    async with front.core.store.write() as transaction:
+        await transaction.connection.execute(
+            update(signature_request)
+            .where(signature_request.c.id == request)
+            .values(document=its, **changes)
+        )
+
+
+async def test_caller_who_looks_late_means_what_was_seen(
+    sqlite_front: SigningFront, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another call has signed meanwhile in the same way is another document."""
+    monkeypatch.setattr("appliance.signing.sign._LOOK_AGAIN_S", (60.0,))
+    front = sqlite_front
+    completion_notifier = front.core.completion_notifier
+    completion_notifier.deaf = True
+    request = await front.new_request()
+    seen = (await front.core.view(request)).sha256
+    late = front.start(front.command(request, if_match=seen))
+    await front.awaited()
+    await front.hand_back(C.HSM_UNAVAILABLE)
+    completion_notifier.deaf = False
+    await moved(front, request)
+    anew = front.start(front.command(request))
+    await front.notified(2)
+    await front.work_off()
+    (begun, _) = completion_notifier.subscribed
+    await completion_notifier.publish(begun)
+    (met,) = await asyncio.gather(late, return_exceptions=True)
+
+    assert (await anew).document is not None
+    assert isinstance(met, ApplianceError)
+    assert met.code is C.DOCUMENT_CHANGED
+
+
+async def test_password_is_checked_while_another_document_is_begun(
+    sqlite_front: SigningFront,
+) -> None:
+    """Another call of the same parameters signs what this one has not seen."""
+    front = sqlite_front
+    request = await front.new_request()
+    seen = (await front.core.view(request)).sha256
+    async with front.busy_hashing():
+        call = front.start(front.command(request, if_match=seen))
+        await front.checking()
+        state = R.IN_PROGRESS.value
+        same = SignParameters().sha256(request)
+        await moved(front, request, state=state, params_sha256=same)
+    (met,) = await asyncio.gather(call, return_exceptions=True)
+
+    assert isinstance(met, ApplianceError)
+    assert met.code is C.DOCUMENT_CHANGED
+    assert await front.activations() == []
 
 
 # -- idempotency keys ------------------------------------------------------------------

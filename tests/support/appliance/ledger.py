@@ -45,6 +45,7 @@ _TABLES: Final = (
     tables.signature_request,
     tables.document,
     tables.document_key,
+    tables.document_original,
     tables.document_repair,
     tables.signed_document,
     tables.level_upkeep,
@@ -335,6 +336,7 @@ def _files(ledger: Ledger) -> Iterator[str]:
     named = {}
     for table in (
         tables.document,
+        tables.document_original,
         tables.document_repair,
         tables.signed_document,
     ):
@@ -474,7 +476,7 @@ def document_faults(
             faults.append(f"pyHanko: {verdict.details}")
         if certificate is not None and verdict.signer.dump() != certificate:
             faults.append("signed with another certificate")
-    theirs = pdfsig(signed)[-1:]
+    theirs = [each for each in pdfsig(signed) if not each.is_timestamp][-1:]
     if not theirs or not theirs[0].valid:
         faults.append(f"pdfsig: {theirs}")
     if digest is not None and _signed_digest(signed) != digest:

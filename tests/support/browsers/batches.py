@@ -7,6 +7,7 @@ await read_all(frame)
 """
 
 import base64
+from collections.abc import Sequence
 from typing import Any, Final
 
 from playwright.async_api import Frame, Page
@@ -24,15 +25,18 @@ def asked(
     backend: TestBackend,
     person: TestPerson,
     names: tuple[str, ...] = NAMES,
+    stamps: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """A batch of one document for each name."""
-    documents = [
+    """A batch of one document for each name; the first ones with these stamps."""
+    documents: list[dict[str, Any]] = [
         {
             "contenido": base64.b64encode(pdfs.one_page(f"Recibo {name}")).decode(),
             "nombre": name,
         }
         for name in names
     ]
+    for document, stamp in zip(documents, stamps, strict=False):
+        document["sello"] = stamp
     answer = backend.client.post(
         "/api/integration/batches",
         json={

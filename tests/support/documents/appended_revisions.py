@@ -22,13 +22,21 @@ class Appended:
 
     Args:
         pdf: the file.
+        size: what `/Size` is at least; one more than the greatest number, if that is
+            more.
     """
 
-    def __init__(self, pdf: bytes) -> None:
+    def __init__(self, pdf: bytes, size: int = _SIZE) -> None:
+        self.least_size = size
         self.out = bytearray(pdf if pdf.endswith(b"\n") else pdf + b"\n")
         self.rows: dict[int, bytes] = {}
         self.entries: dict[int, Row] = {}
         self.previous = int(_STARTXREF.findall(pdf)[-1])
+
+    @property
+    def size(self) -> int:
+        """Value of `/Size` for what is listed."""
+        return max(self.least_size, *(number + 1 for number in (0, *self.entries)))
 
     def add(self, number: int, body: bytes, generation: int = 0) -> int:
         """Write an object and list it; return its offset."""
@@ -99,7 +107,7 @@ class Appended:
             out += b"%d 1\n%s" % (number, row)
         usual = b"/Prev %d" % self.previous
         out += more + b"trailer\n<</Size %d%s%s%s>>\n" % (
-            _SIZE,
+            self.size,
             root,
             usual if prev is None else prev,
             trailer,
@@ -112,6 +120,7 @@ class Appended:
         *,
         more: Sequence[tuple[int, Row]] = (),
         trailer: bytes = b"",
+        root: bytes = b"/Root 1 0 R",
         starts: bool = True,
     ) -> bytes:
         """Return the file with a cross-reference stream for what was listed.
@@ -120,6 +129,7 @@ class Appended:
             number: of the stream, which it lists.
             more: rows after the others.
             trailer: entries of the dictionary, besides the usual ones.
+            root: in place of the usual entry.
             starts: whether `startxref` follows.
         """
         start = len(self.out)
@@ -129,10 +139,11 @@ class Appended:
             for _, (kind, where, detail) in rows
         )
         index = b" ".join(b"%d 1" % listed for listed, _ in rows)
+        size = max(self.size, number + 1)
         self.out += (
-            b"%d 0 obj\n<</Type/XRef/W[1 4 2]/Index[%s]/Size %d/Root 1 0 R/Prev %d"
+            b"%d 0 obj\n<</Type/XRef/W[1 4 2]/Index[%s]/Size %d%s/Prev %d"
             b"/Length %d%s>>stream\n%s\nendstream\nendobj\n"
-            % (number, index, _SIZE, self.previous, len(data), trailer, data)
+            % (number, index, size, root, self.previous, len(data), trailer, data)
         )
         if starts:
             self.out += b"startxref\n%d\n%%%%EOF\n" % start

@@ -12,6 +12,9 @@ from pikepdf import Array, Dictionary, Name, Object, Pdf, Stream, String
 
 BOX: Final = (100.0, 100.0, 300.0, 180.0)
 _READ_ONLY: Final = 1
+_HELVETICA: Final = Dictionary(
+    Type=Name.Font, Subtype=Name.Type1, BaseFont=Name.Helvetica
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,11 @@ class Field:
     seeds: Mapping[str, Any] = field(default_factory=dict)
     read_only: bool = False
     hung: bool = True
+    flags: int = 4
+    drawn: bytes = b""
+    """Look of the widgets; none if empty."""
+    typed_above: bool = False
+    """The type is that of the topmost node."""
 
 
 def with_fields(*fields: Field, rotate: int = 0, script: bool = False) -> bytes:
@@ -54,7 +62,11 @@ def with_fields(*fields: Field, rotate: int = 0, script: bool = False) -> bytes:
                 if node is None:
                     node = inner[path] = _node(pdf, part, parent, tops)
                 parent = node
-            _add(pdf, page.obj, spec, _node(pdf, last, parent, tops))
+            node = _node(pdf, last, parent, tops)
+            _add(pdf, page.obj, spec, node)
+            if spec.typed_above:
+                del node["/FT"]
+                inner[above[0]].FT = Name.Sig
         if script:
             action = Dictionary(S=Name.JavaScript, JS=String("app.alert(1)"))
             pdf.Root.OpenAction = pdf.make_indirect(action)
@@ -121,8 +133,13 @@ def _add(pdf: Pdf, page: Object, spec: Field, node: Object) -> None:
         widgets = [pdf.make_indirect(Dictionary(Parent=node)) for _ in spec.rects]
         node.Kids = Array(widgets)
     for widget, rect in zip(widgets, spec.rects, strict=True):
-        widget.Type, widget.Subtype, widget.F = Name.Annot, Name.Widget, 4
+        widget.Type, widget.Subtype, widget.F = Name.Annot, Name.Widget, spec.flags
         widget.Rect = Array(list(rect))
+        if spec.drawn:
+            box = Array([0, 0, rect[2] - rect[0], rect[3] - rect[1]])
+            form = Dictionary(Type=Name.XObject, Subtype=Name.Form, BBox=box)
+            form.Resources = Dictionary(Font=Dictionary(F=_HELVETICA))
+            widget.AP = Dictionary(N=Stream(pdf, spec.drawn, form))
         if spec.hung:
             widget.P = page
             page.Annots.append(widget)

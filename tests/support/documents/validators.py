@@ -25,6 +25,8 @@ from pyhanko_certvalidator import ValidationContext
 from tests.support.processes.event_loops import run_apart
 
 _PDFSIG_S: Final = 60
+_TIMESTAMPS: Final = {"unknown", "ETSI.RFC3161"}
+"""Subfilter of a document timestamp, as older and newer versions of Poppler say it."""
 _HEADER: Final = re.compile(r"^Signature #\d+:$", re.MULTILINE)
 
 
@@ -56,6 +58,11 @@ class PdfsigSignature:
     def subfilter(self) -> str:
         """Kind of signature, `ETSI.CAdES.detached` for PAdES."""
         return self._value("Signature Type")
+
+    @property
+    def is_timestamp(self) -> bool:
+        """Whether it is a document timestamp, which pdfsig does not look into."""
+        return self.subfilter in _TIMESTAMPS
 
     @property
     def valid(self) -> bool:

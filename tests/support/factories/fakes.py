@@ -33,6 +33,7 @@ from appliance.domain.requests.request import (
     SignOutcome,
     refuse_unsigned,
 )
+from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
 from appliance.keys.health import SharedHealth
@@ -192,7 +193,7 @@ class FakeRequests(Requests):
         self, person: PersonId, request: RequestId, given: GivenParameters
     ) -> Preview:
         """A stamp at a fixed place."""
-        await self.get(person, request)
+        view = await self.get(person, request)
         self.previewed.append(given)
         params = given.params
         layout = StampLayout(
@@ -211,7 +212,8 @@ class FakeRequests(Requests):
             rect=(10.0, 795.0, 130.0, 821.4),
             rotate=0,
         )
-        return Preview(layout if params.visible else None, params.page, PNG)
+        terms = SignatureTerms.of(params, view.inspection)
+        return Preview(layout if params.visible else None, params.page, terms, PNG)
 
     async def reject(
         self, signer: Signer, request: RequestId, reason: str

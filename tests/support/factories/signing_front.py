@@ -30,6 +30,7 @@ from appliance.keys.worker_store import WorkerStore
 from appliance.people.person_store import PersonStore
 from appliance.settings import SigningSettings
 from appliance.signing.claims import Publication
+from appliance.signing.reexamination import Reexamination
 from appliance.signing.sign import Signing
 from tests.support.factories.signing_host import SigningHost, signing_front
 from tests.support.installation.record import (
@@ -214,13 +215,17 @@ async def sign_next(core: CoreFixture, refuse: int | None = None) -> Claim | Non
 
 
 async def front_of(
-    core: CoreFixture, hashing: HashSlots, **settings: float
+    core: CoreFixture,
+    hashing: HashSlots,
+    again: Reexamination | None = None,
+    **settings: float,
 ) -> SigningFront:
     """With a person who can sign, and a worker alive.
 
     Args:
         core: the record.
         hashing: where passwords are checked.
+        again: examines documents again; see `signing_front`.
         settings: of signing.
     """
     passwords = SigningPasswords(KeyRing.of(b"p" * 32), hashing)
@@ -230,16 +235,16 @@ async def front_of(
     shielded = Shielded()
     host = SigningHost(core.settings.data_dir)
     await host.beat(core.store, core.now)
-    signing = signing_front(core, host, passwords, limits, shielded)
+    signing = signing_front(core, host, passwords, limits, shielded, again)
     return SigningFront(core, signing, hashing, signer, secret, host, shielded)
 
 
 @asynccontextmanager
 async def open_front(
-    core: CoreFixture, **settings: float
+    core: CoreFixture, again: Reexamination | None = None, **settings: float
 ) -> AsyncIterator[SigningFront]:
     """The same, and what it began is waited for at the end."""
-    front = await front_of(core, HashSlots(1), **settings)
+    front = await front_of(core, HashSlots(1), again, **settings)
     try:
         yield front
     finally:

@@ -19,10 +19,12 @@ from appliance.appearance.content import Stamping
 from appliance.core.background import Shielded
 from appliance.core.secrets.password_hashing import Passwords
 from appliance.core.unit_of_work import Database
+from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.activation import ActivationKey, epoch_at, key_statement
 from appliance.domain.clock import Clock
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.ports import PdfInspector
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import SigningPasswords
@@ -30,8 +32,12 @@ from appliance.keys.worker_identities import PinnedIdentities
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 from appliance.pki.issuance import Issuance
 from appliance.pki.revocation import Revocations
+from appliance.requests.inspection import Inspections
 from appliance.settings import SigningSettings
+from appliance.signing.reexamination import Reexamination
 from appliance.signing.sign import Signing
+from tests.support.factories.fake_sandbox import PlayedSandbox
+from tests.support.factories.fakes import FixedDocumentKeys
 from tests.support.installation.record import CoreFixture
 
 INSTALLATION: Final = "rubrica"
@@ -104,8 +110,18 @@ def signing_front(
     passwords: SigningPasswords,
     limits: SigningSettings,
     shielded: Shielded,
+    again: Reexamination | None = None,
 ) -> Signing:
-    """What asks for signatures, sealing to one host."""
+    """What asks for signatures, sealing to one host.
+
+    Args:
+        core: the record.
+        host: that is sealed to.
+        passwords: how they are checked.
+        limits: of signing.
+        shielded: what goes on when a caller leaves.
+        again: examines documents again; None: by a sandbox that is asked nothing.
+    """
     return Signing(
         core.store,
         PasswordAttempts(core.store, passwords, core.clock, limits, INSTALLATION),
@@ -116,7 +132,20 @@ def signing_front(
         core.clock,
         limits,
         shielded,
+        again or reexamination(core, PlayedSandbox()),
     )
+
+
+def reexamination(core: CoreFixture, sandbox: PdfInspector) -> Reexamination:
+    """What looks again at documents that an earlier version has examined.
+
+    Args:
+        core: where they are recorded and kept.
+        sandbox: that looks.
+    """
+    documents = LocalBlobStore(core.settings.documents_dir, FixedDocumentKeys())
+    inspections = Inspections(core.store, documents, sandbox, core.clock)
+    return Reexamination(core.store, inspections)
 
 
 def issuing(

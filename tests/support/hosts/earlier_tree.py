@@ -41,6 +41,11 @@ def commit() -> str:
     return str(tomllib.loads(_KNOWN.read_text("utf-8"))["commit"])
 
 
+def before_one_reading() -> str:
+    """Id of the last commit that took in what programs read in different ways."""
+    return str(tomllib.loads(_KNOWN.read_text("utf-8"))["before_one_reading"])
+
+
 @dataclass(frozen=True, slots=True)
 class Tree:
     """The files of the product, run where they lie."""

@@ -278,6 +278,7 @@ class CoreFixture:
                     preset=changes.get("preset"),
                     batch=changes.get("batch"),
                     turn=turn,
+                    original_sha256=kept.original_sha256,
                 )
                 for person, turn in zip(people, turns, strict=True)
             ]

@@ -56,6 +56,8 @@ def test_look_and_place_are_read(body: dict[str, Any], wished: WishedPreset) -> 
         ({"x": 1}, C.FIELD_INVALID, "y"),
         ({"fijo": "true"}, C.FIELD_INVALID, "fijo"),
         ({"fontSize": 3}, C.FIELD_INVALID, "fontSize"),
+        ({"motivo": "N\u0338o"}, C.FIELD_INVALID, "motivo"),
+        ({"lugar": "我", "visible": False}, C.FIELD_INVALID, "lugar"),
         ({"ancla": "Firma"}, C.FIELD_INVALID, "ancla"),
         ({"ancla": None}, C.FIELD_INVALID, "ancla"),
         ({"ancla": {}}, C.FIELD_MISSING, "ancla.texto"),

@@ -1,5 +1,6 @@
 """The words of the REST API, read strictly."""
 
+import re
 import unicodedata
 from typing import Any
 
@@ -9,8 +10,10 @@ from hypothesis import strategies as st
 
 from appliance.api.wire import fields, requests
 from appliance.api.wire.requests import Conditions
+from appliance.domain.appearance.text import as_shown, undrawn
 from appliance.domain.errors import SENTENCES, ApplianceError, ErrorCode
 from appliance.domain.signing_command import SignParameters
+from appliance.domain.text.unicode_nfc import is_line
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 
 LEAST: dict[str, Any] = {"solicitudId": 7, "password": "clave de firma"}
@@ -211,12 +214,64 @@ def test_text_that_no_stamp_can_show_is_told(
     assert error.told(error.sentence) == expected
 
 
-@pytest.mark.parametrize("value", ["ñandú", "👍", "…", "אבג", "n\u0303", "合意"])
-def test_text_of_any_script_is_taken(value: str) -> None:
-    """Whatever leaves a mark."""
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ("ñandú", "ñandú"),
+        ("«Sí» … 5 € \u2013 ½", "«Sí» … 5 € \u2013 ½"),
+        ("n\u0303andu\u0301", "ñandú"),
+        (" $\u00a0900.000,\u202f ya ", "$ 900.000, ya"),
+    ],
+)
+def test_text_is_kept_as_the_stamp_shows_it(value: str, kept: str) -> None:
+    """In NFC, with single spaces."""
     command = requests.sign_command({**LEAST, "motivo": value}, NOTHING)
 
-    assert command.given.params.reason == value
+    assert command.given.params.reason == kept == as_shown(value)
+
+
+@pytest.mark.parametrize("field", ["motivo", "lugar"])
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ("我 pago", "我 (U+6211)"),
+        ("No\u200b", "U+200B"),
+        ("Recibí\U000e0061\U000e0063", "U+E0061, U+E0063"),
+        ("N\u0338o acepto", "U+0338"),
+        ("\u061c900\u200e.\u200f000", "U+061C, U+200E, U+200F"),
+        ("g\u0303", "U+0303"),
+        ("a\u00adb", "U+00AD"),
+        ("\u1ebd \ufb01n", "ẽ (U+1EBD), \ufb01 (U+FB01)"),
+        ("\u0301a", "U+0301"),
+        ("\u3164a", "\u3164 (U+3164)"),
+        (
+            "一二三四五六",
+            "一 (U+4E00), 二 (U+4E8C), 三 (U+4E09), 四 (U+56DB), 五 (U+4E94), …",
+        ),
+    ],
+)
+def test_text_that_the_stamp_would_show_otherwise_is_refused(
+    field: str, value: str, named: str
+) -> None:
+    """With what it cannot show; of an invisible signature, too."""
+    for visible in (True, False):
+        error = refused({**LEAST, field: value, "visible": visible})
+
+        assert (error.code, error.extras["field"]) == (ErrorCode.FIELD_INVALID, field)
+        assert error.told(error.sentence) == (
+            f"The stamp cannot show these characters of the field {field}: {named}. It "
+            "has Latin letters, digits and the usual punctuation."
+        )
+
+
+def test_pattern_of_a_stamp_text_says_what_is_taken() -> None:
+    """Every character of the fonts and every space, and no other one."""
+    schema = requests.Parameters.model_json_schema()["properties"]["motivo"]
+    allowed = schema["pattern"]
+    for number in [*range(0xD800), *range(0xE000, 0x30000), 0xE0061]:
+        text = f"a{chr(number)}a"
+        matches = re.fullmatch(allowed, text) is not None
+        assert matches is (is_line(text) and not undrawn(text)), hex(number)
 
 
 @pytest.mark.parametrize("value", [5, "5", ["5"], [5, None], [True], {"0": 5}])

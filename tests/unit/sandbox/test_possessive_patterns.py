@@ -18,9 +18,16 @@ from typing import Final
 import pytest
 
 import worker.pades.pdf
+import worker.sandbox.inspect
 import worker.sandbox.structure
 import worker.sandbox.verify
 
+_PACKAGES: Final = (
+    worker.pades.pdf,
+    worker.sandbox.inspect,
+    worker.sandbox.structure,
+    worker.sandbox.verify,
+)
 _POSSESSIVE: Final = re.compile(rb"(?<!\\)[*+?}]\+")
 _HEAD: Final = re.compile(rb"\((?:\?(?:P<[^>]+>|<?[=!]|[a-z]*:))?")
 _CLASS: Final = re.compile(rb"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
@@ -39,7 +46,7 @@ _LONGEST: Final = 9
 
 
 def _modules() -> Iterator[ModuleType]:
-    for package in (worker.pades.pdf, worker.sandbox.structure, worker.sandbox.verify):
+    for package in _PACKAGES:
         for found in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
             yield importlib.import_module(found.name)
 

@@ -42,7 +42,15 @@ INSPECTION = Inspection(
         permitted=2,
         new_locked=True,
         empty=(
-            EmptyField("a.b", 1, (1, 2, 3, 4.5), closes=True, certifies=0),
+            EmptyField(
+                "a.b",
+                1,
+                (1, 2, 3, 4.5),
+                closes=True,
+                certifies=0,
+                permits=1,
+                locks=True,
+            ),
             EmptyField("c", locked=True, needs=("Cert",), digests=("sha512",)),
         ),
         signed=("Firma-1",),

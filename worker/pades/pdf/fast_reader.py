@@ -1,9 +1,9 @@
 """A pyHanko reader with short cuts for what is plain, in a file that is in memory.
 
-pyHanko reads byte by byte. Most objects are plain: no comments, no escapes, no
-streams. Those are read here, token by token. Each short cut reads what pyHanko would;
-at anything else pyHanko reads the whole itself, so it alone decides what to make of
-what is odd.
+pyHanko reads byte by byte. Most objects are plain: no comments, no escapes but octal
+ones, which pyHanko itself writes, no streams but those that say their length. Those are
+read here, token by token. Each short cut reads what pyHanko would; at anything else
+pyHanko reads the whole itself, so it alone decides what to make of what is odd.
 """
 
 import io
@@ -55,6 +55,10 @@ _SPACE: Final = rb"[ \n\r\t\f\0]"
 _STOP: Final = rb"(?=[ \n\r\t\f\0()<>\[\]/%]|\Z)"
 _HEADER: Final = re.compile(rb"(\d{1,10}) (\d{1,5}) obj" + _STOP)
 _END: Final = re.compile(_SPACE + rb"*+endobj" + _STOP)
+_STREAM: Final = re.compile(_SPACE + rb"*+stream\r?\n")
+_END_STREAM: Final = re.compile(
+    _SPACE + rb"*+endstream" + _SPACE + rb"*+endobj" + _STOP
+)
 _ROW_BYTES: Final = 20
 _ROWS: Final = re.compile(rb"(?:\d{10} \d{5} [nf](?: \n| \r|\r\n))*+")
 _ROWS_HEADER: Final = re.compile(_SPACE + rb"*+(\d{1,9}) (\d{1,9})" + _SPACE + rb"++")
@@ -79,11 +83,12 @@ _TOKEN: Final = re.compile(
     + _STOP
     + rb"|(?P<open><<|\[)|(?P<close>>>|\])"
     + rb"|<(?P<hex>(?:[0-9A-Fa-f]{2})*+)>"
-    + rb"|\((?P<text>[^()\\\r]*+)\)"
+    + rb"|\((?P<text>[^()\\\r]*+(?:\\[0-3][0-7]{2}[^()\\\r]*+)*)\)"
     + rb"|(?P<word>true|false|null)"
     + _STOP
     + rb")"
 )
+_ESCAPE: Final = re.compile(rb"\\([0-7]{3})")
 _WORDS: Final[Mapping[bytes, Callable[[], PdfObject]]] = {
     b"true": lambda: BooleanObject(value=True),
     b"false": lambda: BooleanObject(value=False),
@@ -146,6 +151,11 @@ class Reader(PdfFileReader):
                 parsed = parse_plain(self.content, header.end(), container)
                 if parsed is not None and _END.match(self.content, parsed[1]):
                     return parsed[0]
+                if parsed is not None and not as_metadata_stream:
+                    stream = _plain_stream(self.content, *parsed)
+                    if stream is not None:
+                        stream.container_ref = container
+                        return stream
         read: PdfObject = super()._read_object(
             ref, marker, never_decrypt, as_metadata_stream
         )
@@ -310,6 +320,36 @@ def parse_plain(
     return None
 
 
+def _plain_stream(content: bytes, entries: PdfObject, at: int) -> StreamObject | None:
+    """Read the stream after a dictionary that says its length itself.
+
+    Args:
+        content: the file.
+        entries: the dictionary.
+        at: the place after it.
+
+    Returns:
+        None when it is not plain.
+    """
+    opened = _STREAM.match(content, at)
+    if opened is None or not isinstance(entries, DictionaryObject):
+        return None
+    length = entries.get("/Length") if "/Length" in entries else None
+    if type(length) is not NumberObject or length < 0:
+        return None
+    end = opened.end() + length
+    if _END_STREAM.match(content, end) is None:
+        return None
+    return StreamObject(entries, encoded_data=content[opened.end() : end])
+
+
+def _unescaped(text: bytes) -> bytes:
+    """Read the octal codes of a string (ISO 32000-2, 7.3.4.2)."""
+    if b"\\" not in text:
+        return text
+    return _ESCAPE.sub(lambda code: bytes([int(code[1], 8)]), text)
+
+
 def _closed(opened: bytes, items: list[PdfObject], close: bytes) -> PdfObject | None:
     """The container that a bracket closes; None for what is not one."""
     if opened + close == b"[]":
@@ -335,6 +375,6 @@ _LEAVES: Final[Mapping[str, Callable[[re.Match[bytes], Container], PdfObject]]] 
     "integer": lambda token, _: NumberObject(token["integer"]),
     "real": lambda token, _: FloatObject(token["real"].decode("ascii")),
     "hex": lambda token, _: pdf_string(bytes.fromhex(token["hex"].decode("ascii"))),
-    "text": lambda token, _: pdf_string(token["text"]),
+    "text": lambda token, _: pdf_string(_unescaped(token["text"])),
     "word": lambda token, _: _WORDS[token["word"]](),
 }

@@ -68,7 +68,9 @@ def _decode(name_bytes: bytes) -> NameObject:
 
 
 def _digits(number: FloatObject) -> str:
-    return format(number, "f")
+    digits = format(number, "f")
+    # `4.` is a real number, and stays one.
+    return digits if "." in digits else digits + ".0"
 
 
 _write_as_new = TextStringObject.write_to_stream

@@ -15,6 +15,7 @@ import pikepdf
 
 from appliance.domain.documents import FindingKind
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from worker.sandbox.inspect.drawn_differently import find_drawn_differently
 from worker.sandbox.inspect.external_content import ExternalContent
 from worker.sandbox.inspect.pages import Page
 from worker.sandbox.inspect.pdf_objects import key_of
@@ -82,6 +83,7 @@ def _scan(opened: pikepdf.Pdf, pages: Sequence[Page], scan: ObjectScan) -> None:
         scan.lacks_programs = lacks_programs(opened)
     except (pikepdf.PdfError, ValueError, TypeError, RuntimeError):
         scan.lacks_programs = True  # the pages have the last word
+    scan.found |= find_drawn_differently(opened)
 
 
 def _look_through(

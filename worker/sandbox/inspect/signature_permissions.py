@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyhanko.pdf_utils.generic import BooleanObject, DictionaryObject
+from pyhanko.pdf_utils.generic import BooleanObject, DictionaryObject, StreamObject
 
 from appliance.domain.documents import (
+    FIELD_LOOK,
     FIELDS_KEPT,
     NAME_LENGTH,
     EmptyField,
@@ -17,6 +18,7 @@ from appliance.domain.documents import (
     SigningFacts,
 )
 from worker.pades.pdf.form_fields import SignatureField, signature_fields, widget_rect
+from worker.sandbox.inspect.field_looks import speaks
 from worker.sandbox.inspect.pages import Page
 from worker.sandbox.inspect.pdf_objects import (
     Key,
@@ -29,6 +31,7 @@ from worker.sandbox.inspect.pdf_objects import (
     resolve,
 )
 
+_UNSEEN: Final = 0x01 | 0x02 | 0x20  # Invisible, Hidden, NoView
 _NO_CHANGES: Final = 1
 _DEFAULT_P: Final = 2
 _VERSION: Final = 3  # of seed value dictionaries: PDF 2.0
@@ -156,23 +159,41 @@ def _empty(
     page, rect = _place(field, places)
     own = dictionary(field.node, "/Lock")
     level = number(entry(own, "/P"))
+    permits = None if level is None else _strict(level)
     seeds = dictionary(field.node, "/SV")
     return EmptyField(
         name=field.name,
         page=page,
         rect=rect,
         locked=field.read_only or any(lock.covers(field.name) for lock in locks),
-        closes=any(lock.covers_new for lock in _lock(own))
-        or (level is not None and _strict(level) == _NO_CHANGES),
+        closes=any(lock.covers_new for lock in _lock(own)) or permits == _NO_CHANGES,
         needs=(
             *_needs(seeds),
             *(() if _is_clear(own) else ("Lock",)),
             # Poppler calls such a field unsigned, and pyHanko calls an earlier
             # signature invalid once its widget is drawn.
             *(() if _is_one_object(field) else ("Kids",)),
+            # The stamp takes the place of what a signer has read there.
+            *((FIELD_LOOK,) if any(map(_speaks, field.widgets)) else ()),
         ),
         digests=_digests(seeds),
         certifies=_certifies(seeds),
+        permits=permits,
+        locks=any(True for _ in _lock(own)),
+    )
+
+
+def _speaks(widget: DictionaryObject) -> bool:
+    """Say whether an empty field shows words or pictures."""
+    looks = dictionary(widget, "/AP")
+    drawn = dictionary(looks, "/N")
+    if drawn is None:
+        return False
+    drawings = [drawn]
+    if not isinstance(drawn, StreamObject):
+        drawings = [dictionary(drawn, key) or drawn for key in drawn]
+    return any(
+        isinstance(each, StreamObject) and speaks(each.data) for each in drawings
     )
 
 
@@ -193,11 +214,12 @@ def _is_clear(lock: DictionaryObject | None) -> bool:
 def _place(
     field: SignatureField, places: dict[Key, int]
 ) -> tuple[int | None, Rect | None]:
-    """Page and box of the first widget that is seen."""
+    """Page and box of the first widget that every program shows."""
     for widget, key in zip(field.widgets, field.keys, strict=True):
         page = places.get(key) if key is not None else None
         rect = widget_rect(widget)
-        if page is not None and rect is not None:
+        is_hidden = int(number(entry(widget, "/F")) or 0) & _UNSEEN or "/OC" in widget
+        if page is not None and rect is not None and not is_hidden:
             return page, rect
     return None, None
 

@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any, Final
 
@@ -229,12 +230,19 @@ def _is_longer(old: pikepdf.Object, new: pikepdf.Object) -> bool:
 
 
 def _is_signature_field(node: pikepdf.Object) -> bool:
-    """Say whether a dictionary is a signature field, or a widget of one."""
-    parent = node.get("/Parent")
-    kinds = [node.get("/FT")]
-    if isinstance(parent, pikepdf.Dictionary):
-        kinds.append(parent.get("/FT"))
-    return "/Sig" in kinds
+    """Say whether a dictionary is a signature field, or a widget of one.
+
+    Source: ISO 32000-2, 12.7.4.1 (`/FT` is inherited).
+    """
+    at: Any = node
+    for _ in range(_DEEPEST):
+        if not isinstance(at, pikepdf.Dictionary):
+            break
+        kind = at.get("/FT")
+        if kind is not None:
+            return bool(kind == "/Sig")
+        at = at.get("/Parent")
+    return False
 
 
 def _told(value: Any, depth: int = 0) -> tuple[object, object]:
@@ -247,6 +255,8 @@ def _told(value: Any, depth: int = 0) -> tuple[object, object]:
     """
     if depth > _DEEPEST:
         raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "nested too deeply")
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return Decimal, Decimal(value)
     if not isinstance(value, pikepdf.Object):
         return type(value), value
     if value.is_indirect:

@@ -2,7 +2,7 @@
 
 Each signature goes the way of the engine, with the engine's own code: the signature and
 the validation data after it. The last one goes as far as any level does, to a document
-timestamp and the data of that.
+timestamp and, at renewals, the data of that.
 """
 
 import datetime as dt
@@ -145,6 +145,8 @@ def sign(
     chain: Sequence[TrialSignature],
     described: Inspection,
     fonts: StampFonts | None,
+    *,
+    renewed: bool = True,
 ) -> SignedCopy:
     """Sign a document by each signature of a chain, and raise it as far as levels go.
 
@@ -153,6 +155,8 @@ def sign(
         chain: one signature at least.
         described: the document.
         fonts: of the stamps.
+        renewed: whether data follow each signature, and the timestamp; else they stand
+            once, between the last signature and the timestamp.
 
     Raises:
         DocumentRefusedError: the engine cannot do it.
@@ -161,6 +165,7 @@ def sign(
     file = GrowingFile((pdf,))
     fields: list[str] = []
     marks: dict[int, list[tuple[float, float, float, float]]] = {}
+    signed: list[Validated] = []
     for at, each in enumerate(chain):
         own = each.existing
         fields.append(f"{name}n{at}" if own is None else own.name)
@@ -175,8 +180,14 @@ def sign(
             )
             marks.setdefault(seen.page, []).append(box)
         above = described.last_number
-        signed = _append_signature(file, each, fields[-1], above, fonts)
-    _append_timestamp(file, signed)
+        cms = _append_signature(file, each, fields[-1], above, fonts)
+        signed.append(Validated(cms, _data()))
+        if renewed or at == len(chain) - 1:
+            file.append(add_dss(file.content, signed))
+            signed.clear()
+    token = _append_timestamp(file, cms.rstrip(b"\0"))
+    if renewed:
+        file.append(add_dss(file.content, [Validated(token, _data(_LATER))]))
     return SignedCopy(file.content, tuple(fields), marks)
 
 
@@ -187,7 +198,7 @@ def _append_signature(
     above: int,
     fonts: StampFonts | None,
 ) -> bytes:
-    """Append one signature and its validation data; give its CMS."""
+    """Append one signature; give its CMS, filled up with zeros."""
     signer = trial_signer()
     method = method_for(signer.certificate)
     own = wanted.existing
@@ -219,13 +230,16 @@ def _append_signature(
         increment[start : start + prepared.contents_length].decode("ascii")
     )
     file.append(increment)
-    data = ValidationData(certificates=(signer.certificate,))
-    file.append(add_dss(file.content, [Validated(contents, data)]))
-    return contents.rstrip(b"\0")
+    return contents
 
 
-def _append_timestamp(file: GrowingFile, token: bytes) -> None:
-    """Append a document timestamp and its data.
+def _data(*ocsps: bytes) -> ValidationData:
+    """Validation data of a trial signature."""
+    return ValidationData(certificates=(trial_signer().certificate,), ocsps=ocsps)
+
+
+def _append_timestamp(file: GrowingFile, token: bytes) -> bytes:
+    """Append a document timestamp; give its token, filled up with zeros.
 
     Args:
         file: the signed document.
@@ -235,6 +249,4 @@ def _append_timestamp(file: GrowingFile, token: bytes) -> None:
     digest = method_for(signer.certificate).digest
     stamp = prepare_timestamp(file.content, digest, _STAMP_BYTES)
     file.append(fill_timestamp(stamp, token))
-    padded = token + bytes(_STAMP_BYTES - len(token))
-    later = ValidationData(certificates=(signer.certificate,), ocsps=(_LATER,))
-    file.append(add_dss(file.content, [Validated(padded, later)]))
+    return token + bytes(_STAMP_BYTES - len(token))

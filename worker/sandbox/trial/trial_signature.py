@@ -67,8 +67,12 @@ def prove_signable(
             raise DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, reason)
         del pages
     with closing(OriginalDocument(pdf)) as original:
-        for chain in chains(described, fonts):
-            signed = sign(pdf, chain, described, fonts)
+        tried = chains(described, fonts)
+        for chain in tried:
+            # Data after each update, and a renewal's, change the same objects in all
+            # of them: one chain proves it.
+            renewed = chain is tried[-1]
+            signed = sign(pdf, chain, described, fonts, renewed=renewed)
             reader = _read_back(signed, len(described.pages), limit)
             if len(chain) > 1 or earlier:
                 _demand_whole(signed, reader, earlier)

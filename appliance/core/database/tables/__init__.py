@@ -27,6 +27,7 @@ from appliance.core.database.tables.credentials import credential, former_certif
 from appliance.core.database.tables.documents import (
     document,
     document_key,
+    document_original,
     document_repair,
     level_upkeep,
     passing_document,
@@ -99,6 +100,7 @@ __all__ = [
     "crl",
     "document",
     "document_key",
+    "document_original",
     "document_repair",
     "download_link",
     "embed_session",

@@ -41,6 +41,7 @@ document = Table(
     Index("ix_document_created", "created"),
 )
 
+# What copies were first made of. Versions before 0006 read it alone.
 document_repair = Table(
     "document_repair",
     metadata,
@@ -58,6 +59,25 @@ document_repair = Table(
     Index("ix_document_repair_integrator_sha256", "integrator", "sha256"),
 )
 
+# Damaged files beside their repaired copies. Which of them a document came as, or that
+# it came as it is, is said by each row that refers to the document.
+document_original = Table(
+    "document_original",
+    metadata,
+    # The repaired copy, which it is forgotten with.
+    Column(
+        "document",
+        Id,
+        ForeignKey("document.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    # Of the damaged file.
+    Column("sha256", String(64), primary_key=True),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    Column("damage", JsonText, nullable=False),
+    Index("ix_document_original_integrator_sha256", "integrator", "sha256"),
+)
+
 # What an integrator's backend uploaded, to be named in requests and sessions.
 uploaded_document = Table(
     "uploaded_document",
@@ -71,6 +91,11 @@ uploaded_document = Table(
     Column("api_key", String(12), ForeignKey("api_key.id"), nullable=False),
     Column("created", Instant, nullable=False),
     Column("until", Instant, nullable=False),
+    # Of the damaged file whose copy it came as; "" as it is. Empty in rows of versions
+    # before 0006: what the document first came as.
+    Column("original_sha256", String(64)),
+    # Whether a copy could be made; empty in rows of versions before 0006.
+    Column("repairs", Boolean),
     Index("ix_uploaded_document_until", "until"),
     Index("ix_uploaded_document_document", "document"),
     Index("ix_uploaded_document_integrator_created", "integrator", "created"),

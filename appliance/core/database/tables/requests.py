@@ -118,6 +118,9 @@ batch_document = Table(
     Column("size_bytes", BigInteger, nullable=False),
     # What is to be signed: known from the start for an upload, else once examined.
     Column("document", Id, ForeignKey("document.id")),
+    # Of the damaged file whose copy it came as; "" as it is. Empty in rows of versions
+    # before 0006: what the document first came as.
+    Column("original_sha256", String(64)),
     Column("name", Text, nullable=False),
     # The field that brought it, and its part of a multipart body: faults name them.
     Column("field", String(16), nullable=False),
@@ -174,6 +177,9 @@ signature_request = Table(
     Column("seen", Instant),
     # Those of a process with the same one sign in any order; empty: in that of `seq`.
     Column("turn", Integer),
+    # Of the damaged file whose copy it came as; "" as it is. Empty in rows of versions
+    # before 0006: what the document first came as.
+    Column("original_sha256", String(64)),
     UniqueConstraint("process", "seq"),
     Index("ix_signature_request_person_state", "person", "state"),
     Index("ix_signature_request_state_expires", "state", "expires"),

@@ -57,6 +57,9 @@ embed_session = Table(
     Column("expiry_told", Boolean),
     # Codes that it has tried.
     Column("codes", Integer, nullable=False, server_default="0"),
+    # Of the damaged file whose copy it came as; "" as it is. Empty in rows of versions
+    # before 0006: what the document first came as.
+    Column("original_sha256", String(64)),
     Index("ix_embed_session_api_key_state", "api_key", "state"),
     Index("ix_embed_session_person_state", "person", "state"),
     Index("ix_embed_session_until", "until"),

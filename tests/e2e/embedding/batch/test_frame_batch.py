@@ -2,7 +2,9 @@
 
 import base64
 from pathlib import Path
+from typing import Any
 
+import pytest
 from playwright.async_api import Page, expect
 from sqlalchemy import update
 
@@ -22,7 +24,7 @@ from tests.support.browsers.batches import (
     shown,
     token_for,
 )
-from tests.support.browsers.browsers import axe, press_on, resize, tab_to
+from tests.support.browsers.browsers import Opener, axe, press_on, resize, tab_to
 from tests.support.browsers.frame_host import FrameSite
 
 
@@ -434,3 +436,55 @@ async def test_batch_that_is_rejected_whole_names_itself(
     }
     assert await site.payloads(page, "batch.completed") == []
     assert [said for said in complaints if "autofocus" in said.lower()] == []
+
+
+@pytest.mark.parametrize("size", ["phone", "desktop"])
+async def test_what_differs_in_the_signatures_is_told_of_each(
+    site: FrameSite,
+    person: TestPerson,
+    open_page: Opener,
+    backend: TestBackend,
+    size: str,
+) -> None:
+    """In the list, beside each document, and where one password signs them all."""
+    page = await open_page(size)
+    debt: dict[str, Any] = {"motivo": "Acepto deber 900.000 pesos", "visible": False}
+    stamps = [{"motivo": "Recibí conforme"}, debt, {"motivo": "Recibí conforme"}]
+    made = asked(backend, person, stamps=stamps)
+    frame = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await listed(frame, person)
+    plain = "Motivo de la firma: Recibí conforme"
+    unseen = "Tu marca: no se va a ver en ninguna página"
+    told = [plain, f"Motivo de la firma: {debt['motivo']} · {unseen}", plain]
+    lines = frame.locator(".says")
+    await expect(lines).to_have_text(told)
+    await open_page.picture(page, f"frame-terms-list-{size}")
+    assert await axe(frame) == []
+    await ceremony.go(frame)
+    for reason in ("Recibí conforme", debt["motivo"], "Recibí conforme"):
+        await ceremony.at(frame, "read")
+        await expect(frame.locator(".terms dd").first).to_have_text(reason)
+        await ceremony.go(frame)
+    await ceremony.at(frame, "password")
+    await expect(lines).to_have_text(told)
+    await expect(lines.nth(1)).to_be_visible()
+    await open_page.picture(page, f"frame-terms-batch-{size}")
+    assert await axe(frame) == []
+    await expect(frame.locator("#password")).to_be_focused()
+    await page.keyboard.press("Shift+Tab")
+    await expect(frame.locator("ol.names")).to_be_focused()
+
+
+async def test_what_all_signatures_say_is_told_once(
+    site: FrameSite, person: TestPerson, page: Page, backend: TestBackend
+) -> None:
+    """Above the list, and above the password."""
+    made = asked(backend, person, stamps=[{"motivo": "Recibí conforme"}] * 3)
+    frame = await shown(site, page, token_for(backend, made["loteId"]), person)
+    await listed(frame, person)
+    reason = frame.locator(".terms dd")
+    await expect(reason).to_have_text(["Recibí conforme"])
+    await expect(frame.locator(".says")).to_have_count(0)
+    await read_all(frame)
+    await expect(reason).to_have_text(["Recibí conforme"])
+    await expect(frame.locator(".says")).to_have_count(0)
