@@ -86,14 +86,15 @@ def repair(pdf: bytes) -> RepairedCopy:
             name = hashlib.sha256(_COPY + pdf).digest()[:_ID_BYTES]
             if not opened.is_encrypted:
                 opened.trailer["/ID"] = pikepdf.Array([pikepdf.String(name)] * 2)
+            is_encrypted = opened.is_encrypted
             copy = _written(opened)
-            if opened.is_encrypted:
-                copy = _named(copy, name)
             said = [str(each) for each in opened.get_warnings()]
         plain = mend_streams(copy, _save)
         if plain is not None:
             mended.add(Damage.AMBIGUOUS)
             copy = plain
+        if is_encrypted:
+            copy = _named(copy, name)
     except pikepdf.PasswordError as exc:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED) from exc
     except pikepdf.PdfError as exc:

@@ -281,3 +281,14 @@ def test_search_for_long_strings_ends() -> None:
     """It costs steps, however many small strings there are."""
     with pytest.raises(NoStepsError):
         has_long_string(b"(((())))" * 100_000, Steps(10_000))
+
+
+def test_decoded_copy_is_the_same_each_time() -> None:
+    """Each file has one of its own; with AES that is another one each time."""
+    pdf = DECODED["abbreviated"]
+    other = pdf.replace(b"300 300", b"300 301")
+
+    assert repair(pdf) == repair(pdf)
+    assert repair(pdf).pdf != repair(other).pdf
+    name = repair(DECODED["encrypted"]).pdf.rpartition(b"/ID [")[2][:80]
+    assert name == repair(DECODED["encrypted"]).pdf.rpartition(b"/ID [")[2][:80]
