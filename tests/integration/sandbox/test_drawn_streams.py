@@ -155,6 +155,10 @@ PLAIN: Final = {
     ),
     "thirty forms": forms(30),
     "name of 126 bytes": named(126),
+    "odd filter of what nothing leads to": shown(
+        FLATE, DEFLATED, o6=stream(b"/Filter/Foo", TEXT)
+    ),
+    "keys that are null": shown(b"/F null/DP null", TEXT),
     "address of 200 bytes": shown(b"/Note(https://a/%s)" % (b"b" * 200), TEXT),
     "string of 32,000 bytes": shown(b"", TEXT + b"[(%s)] TJ" % LONG[:32_000]),
 }

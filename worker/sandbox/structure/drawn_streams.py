@@ -15,6 +15,7 @@ from typing import Any, Final
 from worker.sandbox.structure.ambiguity import NoStepsError, Steps
 from worker.sandbox.structure.filters import (
     CRYPT,
+    KEYS_OF_INLINE_PICTURES,
     Decoder,
     Filter,
     OddStreamError,
@@ -26,6 +27,7 @@ from worker.sandbox.structure.listed_objects import ListedObjects
 from worker.sandbox.structure.long_strings import STRING_BYTES, has_long_string
 from worker.sandbox.structure.object_streams import ObjectStreamReader
 from worker.sandbox.structure.objects import IndirectObject
+from worker.sandbox.structure.references import references_in
 from worker.sandbox.structure.streams import UnreadableError
 from worker.sandbox.structure.tokens import name_at
 from worker.sandbox.structure.values import ObjectNumber, value_at
@@ -89,6 +91,7 @@ class DrawnStreamsReader:
         streams: reader of its object streams, which decrypts.
         steps: budget of the whole file.
         contents: numbers of what pages name as their content.
+        roots: numbers that the trailer refers to.
     """
 
     def __init__(
@@ -98,8 +101,10 @@ class DrawnStreamsReader:
         streams: ObjectStreamReader,
         steps: Steps,
         contents: Collection[int],
+        roots: Collection[int],
     ) -> None:
         self._contents = contents
+        self._roots = roots
         self._pdf = pdf
         self._listed = listed
         self._streams = streams
@@ -126,10 +131,15 @@ class DrawnStreamsReader:
             self._steps.take(_STEPS_A_STREAM)
             self._live[each.number] = each
             self._look(each)
+        odd, odd_resources = self._odd, self._odd_resources
+        if odd or odd_resources:
+            reached = self._reached()
+            odd = {number: odd[number] for number in odd.keys() & reached}
+            odd_resources &= reached
         return DrawnStreams(
             content=frozenset(self._content),
-            odd=self._odd,
-            odd_resources=frozenset(self._odd_resources),
+            odd=odd,
+            odd_resources=frozenset(odd_resources),
             long_strings=frozenset(self._long_strings),
             long_name=self._has_long_name(),
             deep=self._is_deep(),
@@ -143,6 +153,27 @@ class DrawnStreamsReader:
                 found = self._listed.objects.read(entry.where)
                 if found is not None and found.number == number and found.content:
                     yield found
+
+    def _reached(self) -> set[int]:
+        """Return the numbers that the trailer leads to: no other object is shown.
+
+        Raises:
+            UsedUpError: the budget is used up.
+        """
+        reached: set[int] = set()
+        todo = [*self._roots]
+        while todo:
+            number = todo.pop()
+            if number in reached:
+                continue
+            reached.add(number)
+            self._steps.take(1)
+            entry = self._listed.history.entry(number)
+            if entry is not None and in_use(entry):
+                place = self._listed.place(number, entry)
+                if place is not None:
+                    todo += references_in(*place, self._steps)
+        return reached
 
     def _look(self, found: IndirectObject) -> None:
         """Look at one stream."""
@@ -193,8 +224,13 @@ class DrawnStreamsReader:
         """
         filters = self._value_at(entries.get(b"Filter"))
         parameters = self._value_at(entries.get(b"DecodeParms"))
+        others = [
+            self._value_at(entries[key])
+            for key in KEYS_OF_INLINE_PICTURES
+            if key in entries
+        ]
         return filters_of(
-            entries,
+            others,
             filters,
             parameters,
             self._resolved,
