@@ -120,6 +120,7 @@ class DrawnStreamsReader:
         self._live: dict[int, IndirectObject] = {}
         self._resources: dict[int, Any] = {}
         self._loose: set[int] = set()
+        self._named: dict[int, dict[str, list[int]]] = {}
 
     def read(self) -> DrawnStreams:
         """Look at all of them.
@@ -372,7 +373,9 @@ class DrawnStreamsReader:
             ):
                 self._loose.add(number)
             return []
-        named = self._named_streams(resources)
+        if id(resources) not in self._named:  # which `_resources` keeps
+            self._named[id(resources)] = self._named_streams(resources)
+        named = self._named[id(resources)]
         if not named:
             return []
         used = {
