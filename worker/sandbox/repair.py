@@ -86,14 +86,15 @@ def repair(pdf: bytes) -> RepairedCopy:
             name = hashlib.sha256(_COPY + pdf).digest()[:_ID_BYTES]
             if not opened.is_encrypted:
                 opened.trailer["/ID"] = pikepdf.Array([pikepdf.String(name)] * 2)
+            is_encrypted = opened.is_encrypted
             copy = _written(opened)
-            if opened.is_encrypted:
-                copy = _named(copy, name)
             said = [str(each) for each in opened.get_warnings()]
         plain = mend_streams(copy, _save)
         if plain is not None:
-            mended.add(Damage.STREAMS)
+            mended.add(Damage.AMBIGUOUS)
             copy = plain
+        if is_encrypted:
+            copy = _named(copy, name)
     except pikepdf.PasswordError as exc:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED) from exc
     except pikepdf.PdfError as exc:
@@ -108,9 +109,7 @@ def repair(pdf: bytes) -> RepairedCopy:
 
 def _mend(opened: pikepdf.Pdf) -> set[Damage]:
     """Put right what qpdf takes as it is and validators do not; what was wrong."""
-    found = set()
-    if mend_tree(opened):
-        found.add(Damage.PAGE_TREE)
+    found = mend_tree(opened)
     if mend_metadata(opened):
         found.add(Damage.METADATA)
     # Annotations first: a widget has to have a number before a form can list it.

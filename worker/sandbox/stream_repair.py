@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pikepdf
-from pyhanko.pdf_utils.crypt import AuthStatus
 
 from worker.sandbox.structure import CheckedReader, read_structure
 from worker.sandbox.structure.filters import LOSSLESS
@@ -33,15 +32,14 @@ def mend_streams(
     Returns:
         The file with other streams; None where nothing was wrong, or nothing is known.
     """
-    opened: CheckedReader | None = CheckedReader(copy)
-    if opened is not None and not opened.encrypted:
-        opened = None
-    if opened is not None and opened.decrypt("").status is AuthStatus.FAILED:
-        return None
     out = io.BytesIO()
     with pikepdf.open(
         io.BytesIO(copy), suppress_warnings=True, inherit_page_attributes=False
     ) as again:
+        opened = None
+        if again.is_encrypted:
+            opened = CheckedReader(copy)
+            opened.decrypt("")
         drawn = read_structure(
             copy,
             opened,

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pikepdf
 
+from appliance.domain.documents import Damage
 from worker.sandbox.inspect.pages import UNIT_MOST
 from worker.sandbox.inspect.tree_form import (
     CATEGORIES,
@@ -28,22 +29,24 @@ _NODES_A_PAGE: Final = 4
 _NODES_BESIDES: Final = 256
 
 
-def mend_tree(opened: pikepdf.Pdf) -> bool:
+def mend_tree(opened: pikepdf.Pdf) -> set[Damage]:
     """Make the tree of a document's pages one that all programs read alike.
 
     Args:
         opened: the copy that is made; each page has what it inherits.
 
     Returns:
-        Whether something was wrong.
+        What was wrong.
     """
+    found = set()
     pages = [page.obj for page in opened.pages]
-    found = not _is_plain(opened, len(pages))
-    if found:
+    if not _is_plain(opened, len(pages)):
+        found.add(Damage.PAGE_TREE)
         _flatten(opened, pages)
     for page in pages:
-        found |= mend_resources(page)
-        found |= _mend_boxes(page) | _mend_numbers(page) | _mend_contents(page)
+        is_odd = mend_resources(page) | _mend_boxes(page)
+        if is_odd | _mend_numbers(page) | _mend_contents(page):
+            found.add(Damage.AMBIGUOUS)
     return found
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from worker.sandbox.structure.ambiguity import NoStepsError, Steps
 from worker.sandbox.structure.filters import (
     CRYPT,
+    KEYS_OF_INLINE_PICTURES,
     Decoder,
     Filter,
     OddStreamError,
@@ -26,6 +27,7 @@ from worker.sandbox.structure.listed_objects import ListedObjects
 from worker.sandbox.structure.long_strings import STRING_BYTES, has_long_string
 from worker.sandbox.structure.object_streams import ObjectStreamReader
 from worker.sandbox.structure.objects import IndirectObject
+from worker.sandbox.structure.references import references_in
 from worker.sandbox.structure.streams import UnreadableError
 from worker.sandbox.structure.tokens import name_at
 from worker.sandbox.structure.values import ObjectNumber, value_at
@@ -37,7 +39,7 @@ _OTHER_BYTES: Final = 67_108_864
 _NAME_BYTES: Final = 127
 """Bytes of a name from which on programs cut it, so that it may be another one."""
 _LONG_NAME: Final = re.compile(rb"/[^\0\t\n\f\r ()<>\[\]{}/%]{127}")
-_FORMS_DEEP: Final = 30
+_FORMS_DEEP: Final = 32
 """Forms within one another that all programs draw; PDFium draws some 40."""
 _STEPS_A_STREAM: Final = 2
 _STEPS_A_VALUE: Final = 20
@@ -51,6 +53,8 @@ _CATEGORIES: Final = (
     "/Font",
     "/Properties",
 )
+_APART: Final = frozenset({b"Metadata", b"EmbeddedFile"})
+"""Types of streams that may be encrypted otherwise than the others."""
 _OWN_RULES: Final = frozenset({b"XRef", b"ObjStm"})
 _LABELS: Final = (b"Type", b"Subtype")
 _DRAWS: Final = re.compile(rb"Do(?![^\0\t\n\f\r ()<>\[\]{}/%])")
@@ -87,6 +91,7 @@ class DrawnStreamsReader:
         streams: reader of its object streams, which decrypts.
         steps: budget of the whole file.
         contents: numbers of what pages name as their content.
+        roots: numbers that the trailer refers to.
     """
 
     def __init__(
@@ -96,8 +101,10 @@ class DrawnStreamsReader:
         streams: ObjectStreamReader,
         steps: Steps,
         contents: Collection[int],
+        roots: Collection[int],
     ) -> None:
         self._contents = contents
+        self._roots = roots
         self._pdf = pdf
         self._listed = listed
         self._streams = streams
@@ -113,6 +120,7 @@ class DrawnStreamsReader:
         self._live: dict[int, IndirectObject] = {}
         self._resources: dict[int, Any] = {}
         self._loose: set[int] = set()
+        self._named: dict[int, dict[str, list[int]]] = {}
 
     def read(self) -> DrawnStreams:
         """Look at all of them.
@@ -124,10 +132,15 @@ class DrawnStreamsReader:
             self._steps.take(_STEPS_A_STREAM)
             self._live[each.number] = each
             self._look(each)
+        odd, odd_resources = self._odd, self._odd_resources
+        if odd or odd_resources:
+            reached = self._reached()
+            odd = {number: odd[number] for number in odd.keys() & reached}
+            odd_resources &= reached
         return DrawnStreams(
             content=frozenset(self._content),
-            odd=self._odd,
-            odd_resources=frozenset(self._odd_resources),
+            odd=odd,
+            odd_resources=frozenset(odd_resources),
             long_strings=frozenset(self._long_strings),
             long_name=self._has_long_name(),
             deep=self._is_deep(),
@@ -142,11 +155,32 @@ class DrawnStreamsReader:
                 if found is not None and found.number == number and found.content:
                     yield found
 
+    def _reached(self) -> set[int]:
+        """Return the numbers that the trailer leads to: no other object is shown.
+
+        Raises:
+            UsedUpError: the budget is used up.
+        """
+        reached: set[int] = set()
+        todo = [*self._roots]
+        while todo:
+            number = todo.pop()
+            if number in reached:
+                continue
+            reached.add(number)
+            self._steps.take(1)
+            entry = self._listed.history.entry(number)
+            if entry is not None and in_use(entry):
+                place = self._listed.place(number, entry)
+                if place is not None:
+                    todo += references_in(*place, self._steps)
+        return reached
+
     def _look(self, found: IndirectObject) -> None:
         """Look at one stream."""
         entries = found.tokens.entries or {}
         label, kind = (name_at(self._pdf, entries.get(key)) for key in _LABELS)
-        if label in _OWN_RULES:
+        if label in _OWN_RULES and found.number not in self._contents:
             return
         is_form = kind == b"Form" or b"PatternType" in entries
         is_picture = kind == b"Image" or (
@@ -191,8 +225,13 @@ class DrawnStreamsReader:
         """
         filters = self._value_at(entries.get(b"Filter"))
         parameters = self._value_at(entries.get(b"DecodeParms"))
+        others = [
+            self._value_at(entries[key])
+            for key in KEYS_OF_INLINE_PICTURES
+            if key in entries
+        ]
         return filters_of(
-            entries,
+            others,
             filters,
             parameters,
             self._resolved,
@@ -219,7 +258,7 @@ class DrawnStreamsReader:
             return b""
         raw = found.raw(self._pdf)
         if self._streams.encrypted:
-            if label == b"Metadata" or any(each.name == CRYPT for each in filters):
+            if label in _APART or any(each.name == CRYPT for each in filters):
                 return b""  # encrypted otherwise, or not at all
             raw = self._decrypted(found, raw)
         most = self._content_left if is_content else self._others_left
@@ -334,7 +373,9 @@ class DrawnStreamsReader:
             ):
                 self._loose.add(number)
             return []
-        named = self._named_streams(resources)
+        if id(resources) not in self._named:  # which `_resources` keeps
+            self._named[id(resources)] = self._named_streams(resources)
+        named = self._named[id(resources)]
         if not named:
             return []
         used = {

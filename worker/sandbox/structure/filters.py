@@ -9,7 +9,7 @@ Source: ISO 32000-2, 7.3.8.2, 7.4 and 8.9.7.
 
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pikepdf
@@ -31,7 +31,7 @@ _OF_PICTURES: Final = frozenset(
     {"/DCTDecode", "/JPXDecode", "/CCITTFaxDecode", "/JBIG2Decode"}
 )
 CRYPT: Final = "/Crypt"
-_KEYS_OF_INLINE_PICTURES: Final = frozenset({b"F", b"DP"})
+KEYS_OF_INLINE_PICTURES: Final = (b"F", b"DP")
 _PREDICTED: Final[Mapping[str, frozenset[int]]] = {
     "/Predictor": frozenset({1, 2, *range(10, 16)}),
     "/Colors": frozenset(range(1, 33)),
@@ -92,7 +92,7 @@ class Filter(NamedTuple):
 
 
 def filters_of(
-    entries: Mapping[bytes, Any],
+    others: Iterable[Any],
     filters: Any,
     parameters: Any,
     resolve: Resolve,
@@ -103,7 +103,7 @@ def filters_of(
     """Return the filters of a stream in the order in which they are undone.
 
     Args:
-        entries: keys of its dictionary.
+        others: values of `KEYS_OF_INLINE_PICTURES`, where it has them.
         filters: value of `/Filter`.
         parameters: value of `/DecodeParms`.
         resolve: follows references.
@@ -113,7 +113,7 @@ def filters_of(
     Raises:
         OddStreamError: they are of another form than table 5 says.
     """
-    if not _KEYS_OF_INLINE_PICTURES.isdisjoint(entries):
+    if any(resolve(each) is not None for each in others):
         # Filters to some programs, another file to others, nothing to the rest.
         raise OddStreamError("the key /F or /DP")
     filters, parameters = resolve(filters), resolve(parameters)

@@ -105,17 +105,30 @@ class ListedObjects:
         """
         for number, listings in self.history.items():
             entry = listings[-1].entry
-            if not in_use(entry):
-                continue
-            if entry.kind == 1:
-                found = self.objects.read(entry.where)
-                if found is not None and found.number == number:
-                    yield self._pdf, found.tokens.at, found.tokens.end
-                continue
-            held = self._object_stream(entry.where, None)
-            if held is not None and entry.detail < len(held.starts):
-                ends = [*held.starts[entry.detail + 1 :][:1], len(held.content)]
-                yield held.content, held.starts[entry.detail], ends[0]
+            place = self.place(number, entry) if in_use(entry) else None
+            if place is not None:
+                yield place
+
+    def place(self, number: int, entry: Entry) -> tuple[bytes, int, int] | None:
+        """Return what holds an object's value, and from and to where in it.
+
+        Args:
+            number: of the object.
+            entry: one of the last revision.
+
+        Raises:
+            UsedUpError: the budget is used up.
+        """
+        if entry.kind == 1:
+            found = self.objects.read(entry.where)
+            if found is None or found.number != number:
+                return None
+            return self._pdf, found.tokens.at, found.tokens.end
+        held = self._object_stream(entry.where, None)
+        if held is None or entry.detail >= len(held.starts):
+            return None
+        ends = [*held.starts[entry.detail + 1 :][:1], len(held.content)]
+        return held.content, held.starts[entry.detail], ends[0]
 
     def content(self, entry: Entry) -> tuple[bytes, bytes | None] | None:
         """Return the bytes of an object's value and of its stream, as read before.
@@ -146,18 +159,13 @@ class ListedObjects:
         """
         if entry.kind == 1:
             found = self.objects.read(entry.where)
-            if found is None or found.number != number:
-                return None
-            if found.content is not None:
+            if found is not None and found.content is not None:
                 return STREAM
-            data, at = self._pdf, found.tokens.at
-        else:
-            held = self._object_stream(entry.where, None)
-            if held is None or entry.detail >= len(held.starts):
-                return None
-            data, at = held.content, held.starts[entry.detail]
+        place = self.place(number, entry)
+        if place is None:
+            return None
         try:
-            return value_at(data, at)[0]
+            return value_at(*place[:2])[0]
         except ValueError:
             return None
 

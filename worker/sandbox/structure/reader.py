@@ -251,8 +251,16 @@ class _Reading:
         """
         if self._listed is None or self._streams is None:
             return None
+        roots: set[int] = set()
+        for one in self._chain[:1]:
+            start, end = one.trailer, one.end
+            if one.number is not None:
+                found = self._listed.objects.read(one.at)
+                if found is not None:
+                    start, end = found.tokens.at, found.tokens.end
+            roots.update(references_in(self._pdf, start, end, self._steps))
         reader = DrawnStreamsReader(
-            self._pdf, self._listed, self._streams, self._steps, contents
+            self._pdf, self._listed, self._streams, self._steps, contents, roots
         )
         return reader.read()
 
