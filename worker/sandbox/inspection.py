@@ -7,6 +7,7 @@ from typing import Final
 
 from pyhanko.pdf_utils.crypt import AuthStatus
 from pyhanko.pdf_utils.crypt.permissions import StandardPermissions
+from pyhanko.pdf_utils.generic import DictionaryObject
 from pyhanko.pdf_utils.misc import PdfDecodeLimitError
 from pyhanko.pdf_utils.reader import PdfFileReader
 
@@ -55,6 +56,22 @@ _MAY_SIGN: Final = (
 )
 
 
+class _Reader(PdfFileReader):
+    """A reader that takes an encryption dictionary within the trailer, strictly too.
+
+    MuPDF writes it there. Source: ISO 32000-2, table 15.
+    """
+
+    @property
+    def encrypt_dict(self) -> DictionaryObject | None:
+        """The encryption dictionary."""
+        if "/Encrypt" in self.trailer:
+            raw = self.trailer.raw_get("/Encrypt")
+            if isinstance(raw, DictionaryObject):
+                return raw
+        return super().encrypt_dict
+
+
 def inspect(pdf: bytes, limit: int, fonts: StampFonts | None = None) -> Inspection:
     """Describe a PDF and prove that it can be signed.
 
@@ -96,7 +113,7 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
     Raises:
         DocumentRefusedError: by a `PDF_*` code.
     """
-    reader = PdfFileReader(io.BytesIO(pdf), strict=strict)
+    reader = _Reader(io.BytesIO(pdf), strict=strict)
     findings = _open(reader)
     catalog = reader.root
     tree = walk_pages(catalog, limit)

@@ -5,7 +5,7 @@ Source: docs/documents.md "One reading".
 
 import io
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pikepdf
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from appliance.domain.documents import Damage, FindingKind, Inspection
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.verification import Answer
-from tests.support.documents import hostile_pdfs
+from tests.support.documents import hostile_pdfs, pdfs
 from tests.support.documents.ambiguous_pdfs import AMBIGUOUS, upon
 from tests.support.documents.appended_revisions import Appended
 from tests.support.documents.hostile_pdfs import CONTENT, PAGE
@@ -25,6 +25,7 @@ from worker.sandbox.inspect.single_reading import (
     demand_single_reading,
 )
 from worker.sandbox.inspection import inspect
+from worker.sandbox.page_looks import PageLooks
 from worker.sandbox.repair import repair
 from worker.sandbox.structure import CheckedReader, read_structure
 from worker.sandbox.trial.trial_chain import TrialSignature, chains, sign
@@ -383,3 +384,22 @@ def test_encrypted_copy_has_no_object_streams() -> None:
     copy = repair(pdf).pdf
     assert b"/ObjStm" not in copy
     assert FindingKind.ENCRYPTED_EMPTY_PASSWORD in taken(copy).findings
+
+
+@pytest.mark.parametrize("revision", [2, 3, 4, 6])
+def test_encryption_within_the_trailer_stays_there(
+    revision: Literal[2, 3, 4, 6],
+) -> None:
+    """MuPDF writes it so, and every later trailer has to say the same."""
+    pdf = pdfs.encrypted_in_trailer(revision)
+
+    described = taken(pdf)
+    assert described.findings == (FindingKind.ENCRYPTED_EMPTY_PASSWORD,)
+    for chain in chains(described, FONTS):
+        signed_pdf = sign(pdf, chain, described, FONTS, renewed=True).pdf
+        with pikepdf.open(io.BytesIO(pdf)) as was:
+            with pikepdf.open(io.BytesIO(signed_pdf)) as has:
+                assert not has.trailer.Encrypt.is_indirect
+                assert has.trailer.Encrypt.unparse() == was.trailer.Encrypt.unparse()
+        with PageLooks(signed_pdf) as looks:
+            assert len(looks) == 1
