@@ -135,7 +135,7 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
     findings |= find_missing_appearances(tree.pages, budget)
     findings |= find_odd_annotations(tree.pages, budget)
     findings |= find_kept_back(reader, tree.pages, budget)
-    scan = scan_objects(pdf, tree.pages)
+    scan = scan_objects(pdf, tree.pages, findings)
     findings |= scan.found
     findings |= examine_text(pdf, hidden.covering, lacks_programs=scan.lacks_programs)
     for finding, is_so in (

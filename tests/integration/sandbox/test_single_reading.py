@@ -397,9 +397,11 @@ def test_encryption_within_the_trailer_stays_there(
     assert described.findings == (FindingKind.ENCRYPTED_EMPTY_PASSWORD,)
     for chain in chains(described, FONTS):
         signed_pdf = sign(pdf, chain, described, FONTS, renewed=True).pdf
-        with pikepdf.open(io.BytesIO(pdf)) as was:
-            with pikepdf.open(io.BytesIO(signed_pdf)) as has:
-                assert not has.trailer.Encrypt.is_indirect
-                assert has.trailer.Encrypt.unparse() == was.trailer.Encrypt.unparse()
+        with (
+            pikepdf.open(io.BytesIO(pdf)) as was,
+            pikepdf.open(io.BytesIO(signed_pdf)) as has,
+        ):
+            assert not has.trailer.Encrypt.is_indirect
+            assert has.trailer.Encrypt.unparse() == was.trailer.Encrypt.unparse()
         with PageLooks(signed_pdf) as looks:
             assert len(looks) == 1
