@@ -35,6 +35,7 @@ from worker.sandbox.inspect.hidden_text import examine_text
 from worker.sandbox.inspect.missing_appearances import find_missing_appearances
 from worker.sandbox.inspect.object_scan import scan_objects
 from worker.sandbox.inspect.odd_annotations import find_odd_annotations
+from worker.sandbox.inspect.one_decryption import demand_one_decryption
 from worker.sandbox.inspect.pages import page_box, walk_pages
 from worker.sandbox.inspect.pdf_objects import Budget
 from worker.sandbox.inspect.signature_permissions import signing_facts
@@ -99,6 +100,8 @@ def inspect(pdf: bytes, limit: int, fonts: StampFonts | None = None) -> Inspecti
         described = _with_finding(described, FindingKind.DAMAGED)
     last = demand_single_reading(pdf, limit, signed=described.signatures > 0)
     described = replace(described, last_number=last)
+    if FindingKind.ENCRYPTED_EMPTY_PASSWORD in described.findings:
+        demand_one_decryption(pdf)
     earlier = weigh(pdf) if described.signatures else {}
     _prove(pdf, limit, described, fonts, earlier)
     answer = worst(each.answer for each in earlier.values())

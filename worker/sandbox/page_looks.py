@@ -49,6 +49,18 @@ class PageLooks:
         """Close the file."""
         self._document.close()
 
+    def size(self, number: int) -> tuple[float, float]:
+        """Width and height of a page as it is seen, in points; it is not drawn.
+
+        Args:
+            number: 1-based.
+
+        Raises:
+            pypdfium2.PdfiumError: PDFium cannot read it.
+        """
+        width, height = self._document.get_page_size(number - 1)
+        return float(width), float(height)
+
     def picture(self, number: int) -> Image.Image:
         """A page, drawn once.
 

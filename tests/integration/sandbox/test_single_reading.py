@@ -16,6 +16,10 @@ from appliance.domain.verification import Answer
 from tests.support.documents import hostile_pdfs, pdfs
 from tests.support.documents.ambiguous_pdfs import AMBIGUOUS, upon
 from tests.support.documents.appended_revisions import Appended
+from tests.support.documents.crypt_filters import (
+    DECRYPTED_DIFFERENTLY,
+    metadata_in_the_clear,
+)
 from tests.support.documents.hostile_pdfs import CONTENT, PAGE
 from tests.support.documents.software_signer import signed
 from worker.pades.appearance.fonts import load_fonts
@@ -405,3 +409,39 @@ def test_encryption_within_the_trailer_stays_there(
             assert has.trailer.Encrypt.unparse() == was.trailer.Encrypt.unparse()
         with PageLooks(signed_pdf) as looks:
             assert len(looks) == 1
+
+
+@pytest.mark.parametrize("name", DECRYPTED_DIFFERENTLY)
+def test_file_that_is_decrypted_in_different_ways_is_written_anew(name: str) -> None:
+    """PDFium shows nothing of it, or does not open it; others show all of it."""
+    pdf = DECRYPTED_DIFFERENTLY[name]
+
+    assert refusal(pdf) is ErrorCode.PDF_AMBIGUOUS
+    copy = repair(pdf).pdf
+    assert FindingKind.ENCRYPTED_EMPTY_PASSWORD in taken(copy).findings
+    with PageLooks(copy) as looks:
+        assert looks.picture(1).convert("L").getextrema() == (0, 255)
+
+
+def test_metadata_in_the_clear_is_usual() -> None:
+    """They are no content, and a search finds a file by them."""
+    found = taken(metadata_in_the_clear()).findings
+
+    assert found == (FindingKind.ENCRYPTED_EMPTY_PASSWORD,)
+
+
+def test_page_that_nobody_can_be_shown_is_not_signed() -> None:
+    """PDFium believes a /Count that is too low, and has fewer pages."""
+    pdf = hostile_pdfs.build(
+        {
+            1: b"<</Type/Catalog/Pages 2 0 R>>",
+            2: b"<</Type/Pages/Kids[3 0 R 5 0 R]/Count 1>>",
+            3: PAGE,
+            4: CONTENT,
+            5: PAGE,
+        }
+    )
+
+    assert refusal(pdf) is ErrorCode.PDF_UNVERIFIABLE
+    with pytest.raises(DocumentRefusedError):
+        repair(pdf)  # which page would be left out, nobody knows

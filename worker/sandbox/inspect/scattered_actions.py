@@ -78,10 +78,10 @@ def _meanings(top: pikepdf.Object) -> Iterator[FindingKind]:
                 yield ACTIONS[str(each)]
             continue
         if isinstance(each, pikepdf.Array):
-            parts = each.as_list()
+            parts: list[Any] = list(each.as_list())
         elif isinstance(each, pikepdf.Dictionary):
             yield from _of_dictionary(each)
-            parts = each.values()
+            parts = list(each.values())
         else:
             continue
         todo += [part for part in parts if _is_direct(part)]
