@@ -194,7 +194,7 @@ class Examination:
         damage = set(repaired.damage)
         if refused is not None and refused.code is ErrorCode.PDF_AMBIGUOUS:
             damage.add(Damage.AMBIGUOUS)
-        if damage <= {Damage.LOOK}:
+        if damage <= {Damage.LOOK, Damage.LOOK_UNKNOWN}:
             damage.add(Damage.SYNTAX)
         origin = Repair(await sha256_of(pdf), tuple(sorted(damage)))
         return Examined(repaired.pdf, as_repaired(described, origin), origin)
@@ -251,4 +251,6 @@ def as_repaired(inspection: Inspection, repair: Repair) -> Inspection:
     findings = {*inspection.findings, FindingKind.REPAIRED}
     if Damage.LOOK in repair.damage:
         findings.add(FindingKind.REPAIRED_LOOK)
+    if Damage.LOOK_UNKNOWN in repair.damage:
+        findings.add(FindingKind.UNEXAMINED_PARTS)
     return replace(inspection, findings=tuple(sorted(findings)))

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from appliance.domain.text.untrusted_json import boolean, docmdp, rect, text, texts
 
-INSPECTOR_VERSION = 8
+INSPECTOR_VERSION = 9
 """Raised whenever the same file would be described, or refused, differently."""
 MARKS_KEPT = 1000
 """Most signature fields whose place is told."""
@@ -113,6 +113,8 @@ class Damage(StrEnum):
     """Rights of one vendor's reader, which any change ends (`/Perms`)."""
     LOOK = "look"
     """A page that PDFium draws otherwise in the copy."""
+    LOOK_UNKNOWN = "look_unknown"
+    """A page that was not compared: no time was left, or PDFium could not draw it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ Source: ISO 32000-2, 7.4.10 and 7.6.2 to 7.6.6.
 
 import io
 import re
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import pikepdf
@@ -24,7 +25,7 @@ _OF_FILTERS: Final = 4
 """The first version whose encryption dictionary has crypt filters."""
 _REVISIONS: Final = {1: {2, 3}, 2: {3}, 4: {4}, 5: {6}}
 """By version. Source: ISO 32000-2, tables 20 and 21."""
-_BITS: Final = {
+_BITS: Final[Mapping[int, Collection[int | None]]] = {
     1: {None, 40},
     2: set(range(40, 129, 8)),
     4: {None, 128},
