@@ -119,8 +119,16 @@ def test_action_is_told_wherever_it_stands(name: str) -> None:
         document(b"/Note(<</S/JavaScript/JS 1>>)"),
         document(b"/A<</Type/StructElem/S/Movie/P 5 0 R>>", o5=b"<</S/URI>>"),
         document(b"/PieceInfo<</JS<</S/JavaScripts/EFG 1>>>>"),
+        document(b"/A[5 0 R 6 0 R 7 0 R]", o5=b"null", o6=b"1", o7=b"true"),
     ],
-    ids=["nobody leads to it", "a link", "a text", "a tag", "other names"],
+    ids=[
+        "nobody leads to it",
+        "a link",
+        "a text",
+        "a tag",
+        "other names",
+        "plain objects",
+    ],
 )
 def test_nothing_else_is_told(pdf: bytes) -> None:
     """What looks like an action, and is none, is no news."""

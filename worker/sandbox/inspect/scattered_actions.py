@@ -39,15 +39,17 @@ class ScatteredActions:
         self._known = known
         self._places: dict[FindingKind, set[ObjectId]] = {}
 
-    def take(self, each: pikepdf.Object) -> None:
+    def take(self, each: object) -> None:
         """Look at one object and what stands in it.
 
         Args:
-            each: an indirect object.
+            each: an indirect object; numbers, words and null are those of Python.
 
         Raises:
             pikepdf.PdfError, ValueError, TypeError: it cannot be looked at.
         """
+        if not isinstance(each, pikepdf.Object):
+            return
         top = each.stream_dict if isinstance(each, pikepdf.Stream) else each
         if _SIGN.search(top.unparse(resolved=True)) is None:
             return
