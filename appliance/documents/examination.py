@@ -203,7 +203,7 @@ class Examination:
             damage.add(Damage.AMBIGUOUS)
         if refused is not None and refused.code is ErrorCode.PDF_NO_PAGES:
             damage.add(Damage.PAGE_TREE)
-        if damage <= {Damage.LOOK}:
+        if damage <= {Damage.LOOK, Damage.LOOK_UNKNOWN}:
             damage.add(Damage.SYNTAX)
         origin = Repair(await sha256_of(pdf), tuple(sorted(damage)))
         return Examined(repaired.pdf, as_it_came(described, origin), origin)

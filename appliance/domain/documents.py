@@ -119,6 +119,8 @@ class Damage(StrEnum):
     """Rights of one vendor's reader, which any change ends (`/Perms`)."""
     LOOK = "look"
     """A page that PDFium draws otherwise in the copy."""
+    LOOK_UNKNOWN = "look_unknown"
+    """A page that was not compared: no time was left, or PDFium could not draw it."""
 
 
 class CameDocument(NamedTuple):
@@ -380,6 +382,8 @@ def as_it_came(inspection: Inspection, repair: Repair | None) -> Inspection:
         findings.add(FindingKind.REPAIRED)
         if Damage.LOOK in repair.damage:
             findings.add(FindingKind.REPAIRED_LOOK)
+        if Damage.LOOK_UNKNOWN in repair.damage:
+            findings.add(FindingKind.UNEXAMINED_PARTS)
     if findings == {*inspection.findings}:
         return inspection
     return replace(inspection, findings=tuple(sorted(findings)))

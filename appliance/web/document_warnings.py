@@ -103,5 +103,8 @@ DAMAGES: Final[dict[Damage, str]] = {
     Damage.AMBIGUOUS: "Programs could read it in different ways.",
     Damage.USAGE_RIGHTS: "It granted rights that end with any change to it.",
     Damage.LOOK: "Some page looks different in the copy.",
+    Damage.LOOK_UNKNOWN: (
+        "Some page could not be compared with how it looked in the original."
+    ),
 }
 """What was wrong with a document that was repaired: msgids of the catalogues."""

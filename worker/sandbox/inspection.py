@@ -7,6 +7,7 @@ from typing import Final
 
 from pyhanko.pdf_utils.crypt import AuthStatus
 from pyhanko.pdf_utils.crypt.permissions import StandardPermissions
+from pyhanko.pdf_utils.generic import DictionaryObject
 from pyhanko.pdf_utils.misc import PdfDecodeLimitError
 from pyhanko.pdf_utils.reader import PdfFileReader
 
@@ -35,6 +36,7 @@ from worker.sandbox.inspect.hidden_text import examine_text
 from worker.sandbox.inspect.missing_appearances import find_missing_appearances
 from worker.sandbox.inspect.object_scan import scan_objects
 from worker.sandbox.inspect.odd_annotations import find_odd_annotations
+from worker.sandbox.inspect.one_decryption import demand_one_decryption
 from worker.sandbox.inspect.pages import page_box, walk_pages
 from worker.sandbox.inspect.pdf_objects import Budget
 from worker.sandbox.inspect.signature_permissions import signing_facts
@@ -55,6 +57,22 @@ _MAY_SIGN: Final = (
     StandardPermissions.ALLOW_ANNOTS_FORM_FILLING
     | StandardPermissions.ALLOW_FORM_FILLING
 )
+
+
+class _Reader(PdfFileReader):
+    """A reader that takes an encryption dictionary within the trailer, strictly too.
+
+    MuPDF writes it there. Source: ISO 32000-2, table 15.
+    """
+
+    @property
+    def encrypt_dict(self) -> DictionaryObject | None:
+        """The encryption dictionary."""
+        if "/Encrypt" in self.trailer:
+            raw = self.trailer.raw_get("/Encrypt")
+            if isinstance(raw, DictionaryObject):
+                return raw
+        return super().encrypt_dict
 
 
 def inspect(pdf: bytes, limit: int, fonts: StampFonts | None = None) -> Inspection:
@@ -84,6 +102,8 @@ def inspect(pdf: bytes, limit: int, fonts: StampFonts | None = None) -> Inspecti
         described = _with_finding(described, FindingKind.DAMAGED)
     last = demand_single_reading(pdf, limit, signed=described.signatures > 0)
     described = replace(described, last_number=last)
+    if FindingKind.ENCRYPTED_EMPTY_PASSWORD in described.findings:
+        demand_one_decryption(pdf)
     earlier = weigh(pdf) if described.signatures else {}
     _prove(pdf, limit, described, fonts, earlier)
     answer = worst(each.answer for each in earlier.values())
@@ -98,7 +118,7 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
     Raises:
         DocumentRefusedError: by a `PDF_*` code.
     """
-    reader = PdfFileReader(io.BytesIO(pdf), strict=strict)
+    reader = _Reader(io.BytesIO(pdf), strict=strict)
     findings = _open(reader)
     catalog = reader.root
     tree = walk_pages(catalog, limit)
@@ -123,7 +143,7 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
     if not leaves_appearances_open(catalog):
         findings |= find_other_values(pdf, tree.pages, budget)
     findings |= find_kept_back(reader, tree.pages, budget)
-    scan = scan_objects(pdf, tree.pages)
+    scan = scan_objects(pdf, tree.pages, findings)
     findings |= scan.found
     findings |= examine_text(pdf, hidden.covering, lacks_programs=scan.lacks_programs)
     for finding, is_so in (

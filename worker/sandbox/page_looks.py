@@ -9,7 +9,6 @@ from typing import Final, Self
 import pypdfium2
 from PIL import Image
 
-PAGES_MOST: Final = 40
 _CPU_S: Final = 2.0
 """Processor time of one comparison in seconds; no page is begun later."""
 _SCALE: Final = 0.5
@@ -49,6 +48,18 @@ class PageLooks:
         """Close the file."""
         self._document.close()
 
+    def size(self, number: int) -> tuple[float, float]:
+        """Width and height of a page as it is seen, in points; it is not drawn.
+
+        Args:
+            number: 1-based.
+
+        Raises:
+            pypdfium2.PdfiumError: PDFium cannot read it.
+        """
+        width, height = self._document.get_page_size(number - 1)
+        return float(width), float(height)
+
     def picture(self, number: int) -> Image.Image:
         """A page, drawn once.
 
@@ -59,11 +70,23 @@ class PageLooks:
             pypdfium2.PdfiumError: PDFium cannot draw it.
         """
         if number not in self._kept:
-            page = self._document[number - 1]
+            self._kept[number] = self.drawn(number)
+        return self._kept[number]
+
+    def drawn(self, number: int) -> Image.Image:
+        """The same, not kept.
+
+        Args:
+            number: 1-based.
+
+        Raises:
+            pypdfium2.PdfiumError: PDFium cannot draw it.
+        """
+        with closing(self._document[number - 1]) as page:
             longest = max(*page.get_size(), 1)
             scale = min(_SCALE, _SIDE_PX_MOST / longest)
-            self._kept[number] = page.render(scale=scale).to_pil()
-        return self._kept[number]
+            drawn: Image.Image = page.render(scale=scale).to_pil()
+        return drawn
 
     def without(self, number: int, marks: Sequence[Rect]) -> Image.Image:
         """A copy of a page's picture with boxes painted over.
@@ -86,24 +109,25 @@ class PageLooks:
         return picture
 
 
-def are_drawn_alike(pdf: bytes, copy: bytes) -> bool:
+def are_drawn_alike(pdf: bytes, copy: bytes) -> bool | None:
     """Say whether the pages of a file and of its copy look the same.
-
-    The first pages count, as many as there is time for. Where the file cannot be drawn,
-    nothing is known to differ.
 
     Args:
         pdf: a whole file, perhaps a damaged one.
         copy: another one, with as many pages.
+
+    Returns:
+        None where no page is known to differ and not each one was compared: no time
+        was left, or PDFium cannot draw one.
     """
     until = time.process_time() + _CPU_S
     try:
         with closing(PageLooks(pdf)) as before, closing(PageLooks(copy)) as after:
-            for number in range(1, min(len(before), len(after), PAGES_MOST) + 1):
-                if before.picture(number) != after.picture(number):
-                    return False
+            for number in range(1, len(after) + 1):
                 if time.process_time() > until:
-                    return True
+                    return None
+                if before.drawn(number) != after.drawn(number):
+                    return False
     except pypdfium2.PdfiumError:
-        return True
+        return None
     return True

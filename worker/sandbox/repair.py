@@ -102,8 +102,9 @@ def repair(pdf: bytes) -> RepairedCopy:
     if len(copy) > BINARY_BYTES_MAX:
         raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "a large copy")
     _demand_same_pages(pdf, copy, pages)
-    if not are_drawn_alike(pdf, copy):
-        mended.add(Damage.LOOK)
+    are_alike = are_drawn_alike(pdf, copy)
+    if not are_alike:
+        mended.add(Damage.LOOK_UNKNOWN if are_alike is None else Damage.LOOK)
     return RepairedCopy(copy, _damage(pdf, said, mended))
 
 

@@ -10,21 +10,33 @@ from typing import Any, Final, Literal
 import pikepdf
 import pytest
 
-from appliance.domain.documents import Damage, FindingKind, Inspection
+from appliance.domain.documents import (
+    Damage,
+    FindingKind,
+    Inspection,
+    Repair,
+    as_it_came,
+)
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.verification import Answer
 from tests.support.documents import hostile_pdfs, pdfs
 from tests.support.documents.ambiguous_pdfs import AMBIGUOUS, upon
 from tests.support.documents.appended_revisions import Appended
+from tests.support.documents.crypt_filters import (
+    DECRYPTED_DIFFERENTLY,
+    metadata_in_the_clear,
+)
 from tests.support.documents.hostile_pdfs import CONTENT, PAGE
 from tests.support.documents.software_signer import signed
 from worker.pades.appearance.fonts import load_fonts
+from worker.sandbox import page_looks
 from worker.sandbox.inspect.single_reading import (
     MOST_OBJECTS,
     ROOM,
     demand_single_reading,
 )
 from worker.sandbox.inspection import inspect
+from worker.sandbox.page_looks import PageLooks
 from worker.sandbox.repair import repair
 from worker.sandbox.structure import CheckedReader, read_structure
 from worker.sandbox.trial.trial_chain import TrialSignature, chains, sign
@@ -227,18 +239,70 @@ def test_copy_that_looks_different_says_so() -> None:
     assert Damage.LOOK in made.damage
 
 
+@pytest.mark.parametrize("pages", [3, 45])
+def test_last_page_of_a_copy_is_compared_as_well(pages: int) -> None:
+    """However many there are, for as long as there is time."""
+    pdf = _last_listed_twice(pages)
+
+    assert Damage.LOOK in repair(pdf).damage
+
+
+def test_page_that_is_not_compared_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That it could not be compared is not that it looks the same."""
+    pdf = _last_listed_twice(3)
+    monkeypatch.setattr(page_looks, "_CPU_S", -1.0)
+
+    made = repair(pdf)
+
+    assert Damage.LOOK_UNKNOWN in made.damage
+    assert Damage.LOOK not in made.damage
+    told = as_it_came(taken(made.pdf), Repair("", made.damage)).findings
+    assert FindingKind.UNEXAMINED_PARTS in told
+
+
+def test_original_that_pdfium_does_not_open_is_told() -> None:
+    """Nobody knows what the copy would have to look like."""
+    made = repair(DECRYPTED_DIFFERENTLY["streams in the clear"])
+
+    assert Damage.LOOK_UNKNOWN in made.damage
+
+
+def _last_listed_twice(pages: int) -> bytes:
+    """Pages of which a table has the last one at two places, as below."""
+    first = 6
+    last = first + pages - 1
+    kids = b" ".join(b"%d 0 R" % number for number in range(first, last + 1))
+    pdf = hostile_pdfs.build(
+        {
+            1: b"<</Type/Catalog/Pages 2 0 R>>",
+            2: b"<</Type/Pages/Kids[%s]/Count %d>>" % (kids, pages),
+            3: b"null",
+            4: CONTENT,
+            5: CONTENT.replace(b"0 0 100", b"9 9 180"),
+            **dict.fromkeys(range(first, last + 1), PAGE),
+            last + 1: PAGE.replace(b"4 0 R", b"5 0 R"),
+        }
+    )
+    return _renumbered(pdf, last + 1, last)
+
+
 def _page_listed_twice() -> bytes:
     """A page that a table has at two places, with another content at each."""
     other = PAGE.replace(b"4 0 R", b"5 0 R")
     pdf = hostile_pdfs.plain(o5=CONTENT.replace(b"0 0 100", b"9 9 180"), o6=other)
-    at = pdf.index(b"6 0 obj")
-    # Object 6 is the second object 3, and the last row lists it.
-    pdf = pdf[:at] + b"3" + pdf[at + 1 :]
+    return _renumbered(pdf, 6, 3)
+
+
+def _renumbered(pdf: bytes, last: int, number: int) -> bytes:
+    """The last object becomes a second one of another number, which is listed last."""
+    at = pdf.index(b"\n%d 0 obj" % last) + 1
+    was = b"%d" % last
+    pdf = pdf[:at] + (b"%d" % number).ljust(len(was)) + pdf[at + len(was) :]
     row = b"%010d 00000 n \n" % at
     return (
-        pdf.replace(b"0 7\n", b"0 6\n")
-        .replace(row, b"3 1\n" + row)
-        .replace(b"/Size 7", b"/Size 6")
+        pdf.replace(b"\n0 %d\n" % (last + 1), b"\n0 %d\n" % last)
+        .replace(row, b"%d 1\n" % number + row)
+        .replace(b"/Size %d" % (last + 1), b"/Size %d" % last)
     )
 
 
@@ -440,3 +504,60 @@ def test_fields_without_a_form_get_one(
     with pikepdf.open(io.BytesIO(made.pdf)) as copy:
         assert copy.Root.AcroForm.Fields[0].T == "a"
     assert len(taken(made.pdf).pages) == 1
+
+
+@pytest.mark.parametrize("revision", [2, 3, 4, 6])
+def test_encryption_within_the_trailer_stays_there(
+    revision: Literal[2, 3, 4, 6],
+) -> None:
+    """MuPDF writes it so, and every later trailer has to say the same."""
+    pdf = pdfs.encrypted_in_trailer(revision)
+
+    described = taken(pdf)
+    assert described.findings == (FindingKind.ENCRYPTED_EMPTY_PASSWORD,)
+    for chain in chains(described, FONTS):
+        signed_pdf = sign(pdf, chain, described, FONTS, renewed=True).pdf
+        with (
+            pikepdf.open(io.BytesIO(pdf)) as was,
+            pikepdf.open(io.BytesIO(signed_pdf)) as has,
+        ):
+            assert not has.trailer.Encrypt.is_indirect
+            assert has.trailer.Encrypt.unparse() == was.trailer.Encrypt.unparse()
+        with PageLooks(signed_pdf) as looks:
+            assert len(looks) == 1
+
+
+@pytest.mark.parametrize("name", DECRYPTED_DIFFERENTLY)
+def test_file_that_is_decrypted_in_different_ways_is_written_anew(name: str) -> None:
+    """PDFium shows nothing of it, or does not open it; others show all of it."""
+    pdf = DECRYPTED_DIFFERENTLY[name]
+
+    assert refusal(pdf) is ErrorCode.PDF_AMBIGUOUS
+    copy = repair(pdf).pdf
+    assert FindingKind.ENCRYPTED_EMPTY_PASSWORD in taken(copy).findings
+    with PageLooks(copy) as looks:
+        assert looks.picture(1).convert("L").getextrema() == (0, 255)
+
+
+def test_metadata_in_the_clear_is_usual() -> None:
+    """They are no content, and a search finds a file by them."""
+    found = taken(metadata_in_the_clear()).findings
+
+    assert found == (FindingKind.ENCRYPTED_EMPTY_PASSWORD,)
+
+
+def test_page_that_nobody_can_be_shown_is_not_signed() -> None:
+    """PDFium believes a /Count that is too low, and has fewer pages."""
+    pdf = hostile_pdfs.build(
+        {
+            1: b"<</Type/Catalog/Pages 2 0 R>>",
+            2: b"<</Type/Pages/Kids[3 0 R 5 0 R]/Count 1>>",
+            3: PAGE,
+            4: CONTENT,
+            5: PAGE,
+        }
+    )
+
+    assert refusal(pdf) is ErrorCode.PDF_UNVERIFIABLE
+    with pytest.raises(DocumentRefusedError):
+        repair(pdf)  # which page would be left out, nobody knows

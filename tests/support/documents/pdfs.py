@@ -6,6 +6,7 @@ All are small, and the same call gives the same bytes but for encrypted ones.
 import hashlib
 import io
 import math
+import re
 import warnings
 from collections.abc import Callable
 from typing import Final, Literal
@@ -113,6 +114,20 @@ def encrypted(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of old revisions, which is the point
         return _saved(_document(1), encryption=wanted)
+
+
+def encrypted_in_trailer(revision: Literal[2, 3, 4, 5, 6]) -> bytes:
+    """One A4 page, with its encryption dictionary within the trailer, as by MuPDF.
+
+    Args:
+        revision: as of `encrypted`.
+    """
+    pdf = encrypted(revision=revision)
+    before, trailer = pdf.rsplit(b"trailer", 1)
+    found = re.search(rb"/Encrypt (\d+) 0 R", trailer)
+    assert found is not None
+    body = before.split(b"\n%s 0 obj\n" % found[1], 1)[1].split(b"\nendobj", 1)[0]
+    return before + b"trailer" + trailer.replace(found[0], b"/Encrypt " + body)
 
 
 def javascript() -> bytes:

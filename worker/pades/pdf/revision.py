@@ -29,6 +29,7 @@ from pyhanko.pdf_utils.generic import (
     NameObject,
     NumberObject,
     PdfObject,
+    Reference,
     StreamObject,
     TextStringObject,
     pdf_name,
@@ -185,14 +186,21 @@ class Revision(IncrementalPdfFileWriter):
             stream: where to.
             object_position_dict: by generation and number; filled here.
         """
-        if self.security_handler is not None or self.object_streams:
+        # One within the trailer, which table 15 allows, is no object to be left out.
+        is_object = isinstance(self._encrypt, IndirectObject)
+        if self.object_streams or (self.security_handler is not None and is_object):
             super()._write_objects(stream, object_position_dict)
             return
         for place in sorted(self.objects):
             generation, number = place
             object_position_dict[place] = stream.tell()
             stream.write(b"%d %d obj\n" % (number, generation))
-            write_object(stream, self.objects[place])
+            if self.security_handler is None:
+                write_object(stream, self.objects[place])
+            else:
+                self.objects[place].write_to_stream(
+                    stream, self.security_handler, Reference(number, generation, self)
+                )
             stream.write(b"\nendobj\n")
 
 

@@ -16,7 +16,7 @@ from worker.sandbox.inspect.pdf_objects import (
     resolve,
 )
 
-_ACTIONS: Final = {
+ACTIONS: Final = {
     "/JavaScript": FindingKind.JAVASCRIPT,
     "/Launch": FindingKind.LAUNCH_ACTION,
     "/GoToR": FindingKind.EXTERNAL_LINK_ACTION,
@@ -30,9 +30,9 @@ _ACTIONS: Final = {
 }
 # A link that opens a web address when it is clicked is no news to anybody; one
 # that opens by itself is.
-_BY_ITSELF: Final = {**_ACTIONS, "/URI": FindingKind.EXTERNAL_LINK_ACTION}
-_CLICKS: Final = {"/D", "/U"}  # events of the mouse's button
-_ANNOTATIONS: Final = {
+_BY_ITSELF: Final = {**ACTIONS, "/URI": FindingKind.EXTERNAL_LINK_ACTION}
+CLICKS: Final = {"/D", "/U"}  # events of the mouse's button
+ANNOTATIONS: Final = {
     "/RichMedia": FindingKind.RICH_MEDIA,
     "/3D": FindingKind.RICH_MEDIA,
     "/Screen": FindingKind.RICH_MEDIA,
@@ -97,10 +97,10 @@ class ActiveContent:
         node = resolve(raw)
         if not isinstance(node, DictionaryObject):
             return
-        kind = _ANNOTATIONS.get(str(entry(node, "/Subtype")))
+        kind = ANNOTATIONS.get(str(entry(node, "/Subtype")))
         if kind is not None:
             self.found.add(kind)
-        self._scan_actions(node, "/A", _ACTIONS)
+        self._scan_actions(node, "/A", ACTIONS)
         self._scan_additional(node)
         self._scan_files(node)
 
@@ -118,14 +118,14 @@ class ActiveContent:
                 continue
             node = resolve(raw)
             if isinstance(node, DictionaryObject):
-                self._scan_actions(node, "/A", _ACTIONS)
+                self._scan_actions(node, "/A", ACTIONS)
                 todo += [node.raw_get(k) for k in ("/First", "/Next") if k in node]
 
     def _scan_additional(self, holder: DictionaryObject) -> None:
         """Look at the actions that events trigger."""
         events = dictionary(holder, "/AA")
         for event in events or ():
-            kinds = _ACTIONS if event in _CLICKS else _BY_ITSELF
+            kinds = ACTIONS if event in CLICKS else _BY_ITSELF
             self._scan_actions(events, str(event), kinds)
 
     def _scan_actions(

@@ -59,7 +59,7 @@ class ExternalContent:
         suspects = self._external | self._alternates
         if not suspects:
             return False, False
-        reached = _reached(opened, suspects)
+        reached = find_reached(opened, suspects)
         return bool(self._external & reached), bool(self._alternates & reached)
 
 
@@ -92,8 +92,13 @@ def _has_alternates(stream: pikepdf.Object) -> bool:
     )
 
 
-def _reached(opened: pikepdf.Pdf, suspects: set[ObjectId]) -> set[ObjectId]:
-    """Return those that the trailer leads to; all, where that is not known in time."""
+def find_reached(opened: pikepdf.Pdf, suspects: set[ObjectId]) -> set[ObjectId]:
+    """Return those that the trailer leads to; all, where that is not known in time.
+
+    Args:
+        opened: the file.
+        suspects: indirect objects of it.
+    """
     until = time.process_time() + _CPU_S
     reached: set[ObjectId] = set()
     seen: set[ObjectId] = set()

@@ -19,6 +19,7 @@ from worker.sandbox.inspect.drawn_differently import find_drawn_differently
 from worker.sandbox.inspect.external_content import ExternalContent
 from worker.sandbox.inspect.pages import Page
 from worker.sandbox.inspect.pdf_objects import key_of
+from worker.sandbox.inspect.scattered_actions import ScatteredActions
 from worker.sandbox.inspect.unembedded_fonts import lacks_programs
 
 _CPU_S: Final = 1.0
@@ -44,12 +45,15 @@ class ObjectScan:
     """Something is shown that is not in the file."""
 
 
-def scan_objects(pdf: bytes, pages: Sequence[Page]) -> ObjectScan:
+def scan_objects(
+    pdf: bytes, pages: Sequence[Page], known: set[FindingKind]
+) -> ObjectScan:
     """Look at each object of a file, for as long as a second of CPU.
 
     Args:
         pdf: the whole file; encrypted with the empty password at the most.
         pages: of the document.
+        known: what was found already.
 
     Raises:
         DocumentRefusedError: `PDF_EXTERNAL_CONTENT`.
@@ -57,7 +61,7 @@ def scan_objects(pdf: bytes, pages: Sequence[Page]) -> ObjectScan:
     scan = ObjectScan()
     try:
         with pikepdf.open(io.BytesIO(pdf), suppress_warnings=True) as opened:
-            _scan(opened, pages, scan)
+            _scan(opened, pages, known, scan)
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 (broken objects raise anything)
@@ -67,10 +71,16 @@ def scan_objects(pdf: bytes, pages: Sequence[Page]) -> ObjectScan:
     return scan
 
 
-def _scan(opened: pikepdf.Pdf, pages: Sequence[Page], scan: ObjectScan) -> None:
+def _scan(
+    opened: pikepdf.Pdf,
+    pages: Sequence[Page],
+    known: set[FindingKind],
+    scan: ObjectScan,
+) -> None:
     """Fill in what is found."""
-    streams = ExternalContent()
-    _look_through(opened, pages, streams, scan.found)
+    streams, actions = ExternalContent(), ScatteredActions(known)
+    _look_through(opened, pages, (streams, actions), scan.found)
+    scan.found |= actions.judge(opened)
     scan.is_external, has_alternates = streams.judge(opened)
     if has_alternates:
         scan.found.add(FindingKind.ALTERNATE_IMAGES)
@@ -89,10 +99,11 @@ def _scan(opened: pikepdf.Pdf, pages: Sequence[Page], scan: ObjectScan) -> None:
 def _look_through(
     opened: pikepdf.Pdf,
     pages: Sequence[Page],
-    streams: ExternalContent,
+    takers: tuple[ExternalContent, ScatteredActions],
     found: set[FindingKind],
 ) -> None:
-    """Find pages that are none of the document's, and hand on the streams."""
+    """Find pages that are none of the document's, and hand on streams and all else."""
+    streams, actions = takers
     shown = {key_of(page.ref) for page in pages}
     until = time.process_time() + _CPU_S
     for count, each in enumerate(opened.objects):
@@ -104,6 +115,7 @@ def _look_through(
                 streams.take(each)
             elif _is_page(each) and each.objgen not in shown:
                 found.add(FindingKind.UNSHOWN_PAGES)
+            actions.take(each)
         except (pikepdf.PdfError, ValueError, TypeError):
             # An odd one keeps none of the others from being looked at.
             found.add(FindingKind.UNEXAMINED_PARTS)

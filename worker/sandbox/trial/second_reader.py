@@ -9,7 +9,6 @@ Source: ISO 32000-2, 12.7 and 12.8; docs/documents.md "The trial signatures".
 import io
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any, Final
@@ -17,12 +16,17 @@ from typing import Any, Final
 import pikepdf
 import pypdfium2
 
+from appliance.domain.documents import FindingKind, Inspection, PageBox
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from worker.pades.pdf.fast_reader import Reader
 from worker.sandbox.page_looks import PageLooks, Rect
 
 _REFERENCE: Final = object()
 _DEEPEST: Final = 100
+_HALF_TURN: Final = 180
+_SIDE_PT: Final = 1.0
+_SIDE_PART: Final = 1e-4
+"""What a side may differ by: PDFium has it as a number of 32 bits."""
 _ADDED: Final = frozenset(
     {
         # Of the catalog.
@@ -61,26 +65,53 @@ class OriginalDocument:
 
     Args:
         pdf: the whole file.
+        described: it.
 
     Raises:
-        DocumentRefusedError: `PDF_UNVERIFIABLE`, qpdf cannot read it.
+        DocumentRefusedError: `PDF_UNVERIFIABLE`, qpdf or PDFium cannot read it, or not
+            the same pages: nobody could be shown what is signed.
     """
 
-    def __init__(self, pdf: bytes) -> None:
+    def __init__(self, pdf: bytes, described: Inspection) -> None:
         self._size = len(pdf)
         try:
             self._objects = _opened(pdf)
         except pikepdf.PdfError as exc:
             raise _changed("qpdf cannot read it") from exc
-        self._looks: PageLooks | None = None
-        with suppress(pypdfium2.PdfiumError):
+        try:
             self._looks = PageLooks(pdf)
+        except pypdfium2.PdfiumError as exc:
+            self._objects.close()
+            raise _not_shown("PDFium cannot open it") from exc
+        try:
+            self._demand_pages(described)
+        except DocumentRefusedError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close what qpdf and PDFium have open."""
         self._objects.close()
-        if self._looks is not None:
-            self._looks.close()
+        self._looks.close()
+
+    def _demand_pages(self, described: Inspection) -> None:
+        """Demand that PDFium has each page that a stamp may be put on.
+
+        Raises:
+            DocumentRefusedError: `PDF_UNVERIFIABLE`.
+        """
+        pages, shown = len(described.pages), len(self._looks)
+        # Where the tree says more, PDFium believes it.
+        may_say_more = FindingKind.COUNT_LIES in described.findings
+        if shown < pages or (shown > pages and not may_say_more):
+            raise _not_shown("PDFium has other pages")
+        try:
+            for number, page in enumerate(described.pages, 1):
+                size = self._looks.size(number)
+                if not _is_size(size, page):
+                    raise _not_shown(f"page {number} has another size for PDFium")
+        except pypdfium2.PdfiumError as exc:
+            raise _not_shown("PDFium has other pages") from exc
 
     def demand_kept(self, signed: bytes, marks: Mapping[int, Sequence[Rect]]) -> None:
         """Demand that signing has changed nothing but what a signature is.
@@ -104,7 +135,7 @@ class OriginalDocument:
                         raise _changed(f"object {key[0]} would be another one")
         except pikepdf.PdfError as exc:
             raise _changed("qpdf cannot read it") from exc
-        if self._looks is not None and marks:
+        if marks:
             self._demand_same_looks(self._looks, signed, marks)
 
     def _demand_same_looks(
@@ -146,6 +177,21 @@ def _opened(pdf: bytes) -> pikepdf.Pdf:
 def _changed(reason: str) -> DocumentRefusedError:
     return DocumentRefusedError(
         ErrorCode.PDF_UNVERIFIABLE, f"after it is signed, {reason}"
+    )
+
+
+def _not_shown(reason: str) -> DocumentRefusedError:
+    return DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, reason)
+
+
+def _is_size(size: tuple[float, float], page: PageBox) -> bool:
+    """Say whether a page's width and height as it is seen are those of its box."""
+    sides = (page.x1 - page.x0, page.y1 - page.y0)
+    if page.rotate % _HALF_TURN:
+        sides = (sides[1], sides[0])
+    return all(
+        abs(seen - side) <= _SIDE_PT + _SIDE_PART * side
+        for seen, side in zip(size, sides, strict=True)
     )
 
 

@@ -66,7 +66,7 @@ def prove_signable(
             reason = "a page's box is not the same for all programs"
             raise DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, reason)
         del pages
-    with closing(OriginalDocument(pdf)) as original:
+    with closing(OriginalDocument(pdf, described)) as original:
         tried = chains(described, fonts)
         for chain in tried:
             # Data after each update, and a renewal's, change the same objects in all
