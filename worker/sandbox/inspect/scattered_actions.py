@@ -18,6 +18,8 @@ from worker.sandbox.inspect.external_content import ObjectId, find_reached
 _SCRIPT_ADDRESS: Final = "javascript:"
 _NO_TAGS: Final = frozenset({"/JavaScript", "/Launch"})
 """Kinds of tags have the names that a producer gives them; these are no tag's."""
+_PARTS_MOST: Final = 200_000
+"""Arrays and dictionaries that are looked at, in objects with a sign of an action."""
 _NOT_IN_ADDRESS: Final = re.compile(r"[\x00-\x20]+")
 _WORDS: Final = sorted({*ACTIONS, *ANNOTATIONS, "/JS", "/EF", "/AA", "/Thread"})
 # As qpdf writes it: each name by its plain letters. An address that begins with another
@@ -38,6 +40,7 @@ class ScatteredActions:
     def __init__(self, known: set[FindingKind]) -> None:
         self._known = known
         self._places: dict[FindingKind, set[ObjectId]] = {}
+        self._left = _PARTS_MOST
 
     def take(self, each: object) -> None:
         """Look at one object and what stands in it.
@@ -53,7 +56,7 @@ class ScatteredActions:
         top = each.stream_dict if isinstance(each, pikepdf.Stream) else each
         if _SIGN.search(top.unparse(resolved=True)) is None:
             return
-        for kind in _meanings(top):
+        for kind in self._meanings(top):
             if kind not in self._known:
                 self._places.setdefault(kind, set()).add(each.objgen)
 
@@ -68,25 +71,32 @@ class ScatteredActions:
         reached = find_reached(opened, set().union(*self._places.values()))
         return {kind for kind, places in self._places.items() if places & reached}
 
+    def _meanings(self, top: pikepdf.Object) -> Iterator[FindingKind]:
+        """What an object and the direct ones in it are told as.
 
-def _meanings(top: pikepdf.Object) -> Iterator[FindingKind]:
-    """What an object and the direct ones in it are told as."""
-    todo: list[Any] = [top]
-    while todo:
-        each = todo.pop()
-        if isinstance(each, pikepdf.Name):
-            # One that stands by itself is there to be referred to, as an action's /S.
-            if each.is_indirect and str(each) in ACTIONS:
-                yield ACTIONS[str(each)]
-            continue
-        if isinstance(each, pikepdf.Array):
-            parts: list[Any] = list(each.as_list())
-        elif isinstance(each, pikepdf.Dictionary):
-            yield from _of_dictionary(each)
-            parts = list(each.values())
-        else:
-            continue
-        todo += [part for part in parts if _is_direct(part)]
+        Raises:
+            ValueError: there are too many.
+        """
+        todo: list[Any] = [top]
+        while todo:
+            each = todo.pop()
+            self._left -= 1
+            if self._left < 0:
+                msg = "too many parts"
+                raise ValueError(msg)
+            if isinstance(each, pikepdf.Name):
+                # One that stands by itself is there to be referred to, as by an /S.
+                if each.is_indirect and str(each) in ACTIONS:
+                    yield ACTIONS[str(each)]
+                continue
+            if isinstance(each, pikepdf.Array):
+                parts: list[Any] = list(each.as_list())
+            elif isinstance(each, pikepdf.Dictionary):
+                yield from _of_dictionary(each)
+                parts = list(each.values())
+            else:
+                continue
+            todo += [part for part in parts if _is_direct(part)]
 
 
 def _is_direct(part: Any) -> bool:
