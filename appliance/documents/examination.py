@@ -34,8 +34,16 @@ _REPAIRABLE: Final = frozenset(
         ErrorCode.PDF_NO_PAGES,
     }
 )
-_BETTER_ANEW: Final = frozenset({FindingKind.DAMAGED, FindingKind.USAGE_RIGHTS})
-"""Findings that a copy does not have; usage rights end with any change."""
+_BETTER_ANEW: Final = frozenset(
+    {
+        FindingKind.DAMAGED,
+        # Usage rights end with any change.
+        FindingKind.USAGE_RIGHTS,
+        # Programs that go by the count show other pages, or none.
+        FindingKind.COUNT_LIES,
+    }
+)
+"""Findings that a copy does not have."""
 _READ: Final = _REPAIRABLE - {ErrorCode.PDF_MALFORMED}
 """Codes of files that were read, and are at fault in another way."""
 
@@ -201,7 +209,9 @@ class Examination:
         damage = set(repaired.damage)
         if refused is not None and refused.code is ErrorCode.PDF_AMBIGUOUS:
             damage.add(Damage.AMBIGUOUS)
-        if refused is not None and refused.code is ErrorCode.PDF_NO_PAGES:
+        if (refused is not None and refused.code is ErrorCode.PDF_NO_PAGES) or (
+            inspection is not None and FindingKind.COUNT_LIES in inspection.findings
+        ):
             damage.add(Damage.PAGE_TREE)
         if damage <= {Damage.LOOK, Damage.LOOK_UNKNOWN}:
             damage.add(Damage.SYNTAX)

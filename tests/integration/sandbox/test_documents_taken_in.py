@@ -101,7 +101,10 @@ REFUSED = {
 TOLD = {
     "sound": (pdfs.one_page(), set()),
     "no MediaBox": (hostile_pdfs.boxed(b""), set()),
-    "count that lies": (pdfs.lying_count(), {FindingKind.COUNT_LIES}),
+    "count that lies, signed": (
+        signed(pdfs.lying_count()),
+        {FindingKind.COUNT_LIES},
+    ),
     "hybrid": (hostile_pdfs.hybrid(), {FindingKind.HYBRID_XREF}),
     "script": (pdfs.javascript(), {FindingKind.JAVASCRIPT}),
     "launch": (pdfs.launch(), {FindingKind.LAUNCH_ACTION}),
@@ -168,6 +171,7 @@ REPAIRED = {
     "unreadable page": UNREADABLE["page without an end"],
     "unreadable revision": UNREADABLE["former content that is not where it was"],
     **{name: make() for name, make in DAMAGED.items()},
+    "count that lies": pdfs.lying_count(),
     "header late": bytes(600) + hostile_pdfs.plain(),
     "2,000,000,000 objects": hostile_pdfs.edited_xref(rb"^0 \d+", b"0 2000000000"),
     "previous table at 0": hostile_pdfs.edited_xref(rb"/Root 1 0 R", rb"\g<0>/Prev 0"),
