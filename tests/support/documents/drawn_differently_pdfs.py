@@ -16,6 +16,7 @@ from tests.support.documents.hostile_pdfs import plain
 from tests.support.documents.outside_content_pdfs import stream
 
 _FONT: Final = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+_INVERTING: Final = b"<</FunctionType 2/Domain[0 1]/C0[1]/C1[0]/N 1>>"
 _FORM: Final = b"/Type/XObject/Subtype/Form/BBox[0 0 300 300]"
 _FONTS: Final = b"/Resources<</Font<</F 5 0 R>>>>"
 TEXT: Final = b"BT /F 24 Tf 20 100 Td (CIEN) Tj ET\n"
@@ -49,10 +50,12 @@ def image(entries: bytes, data: bytes, **more: bytes) -> bytes:
     )
 
 
-def noted(entries: bytes, appearance: bytes = b"<</N 6 0 R>>") -> bytes:
+def noted(
+    entries: bytes, appearance: bytes = b"<</N 6 0 R>>", catalog: bytes = b""
+) -> bytes:
     """One page with an annotation that has a look."""
     return plain(
-        b"",
+        catalog,
         b"/Annots[5 0 R]",
         o4=stream(b"", b""),
         o5=b"<</Type/Annot/AP %s%s>>" % (appearance, entries),
@@ -89,7 +92,6 @@ DIFFERENT: Final[Mapping[str, bytes]] = {
     "escaped name": drawn(b"/#46 24 Tf " + TEXT),
     "empty name": drawn(b"/ Do " + TEXT),
     "long name": drawn(b"/%s gs " % (b"A" * 140) + TEXT),
-    "long string": drawn(TEXT.replace(b"CIEN", b" " * 32_780 + b"CIEN")),
     "odd hexadecimals": drawn(TEXT.replace(b"(CIEN)", b"<43494>")),
     "no hexadecimals": drawn(TEXT.replace(b"(CIEN)", b"<4349zz45>")),
     "odd escape": drawn(TEXT.replace(b"CIEN", b"\\9CIEN")),
@@ -118,6 +120,37 @@ DIFFERENT: Final[Mapping[str, bytes]] = {
     "form with half a matrix": form(TEXT, _FORM + _FONTS + b"/Matrix[1 0 0 1 0]"),
     "form without a subtype": form(TEXT, b"/BBox[0 0 300 300]" + _FONTS),
     "PostScript": drawn(b"/X Do", b"/XObject<</X 6 0 R>>", o6=stream(b"/Subtype/PS")),
+    "transfer function": drawn(
+        b"/G gs " + TEXT, b"/ExtGState<</G<</TR 6 0 R>>>>", o6=_INVERTING
+    ),
+    "opacity that is no number": drawn(b"/G gs " + TEXT, b"/ExtGState<</G<</ca(0)>>>>"),
+    "mask without a group": drawn(
+        b"/G gs " + TEXT, b"/ExtGState<</G<</SMask<</S/Alpha>>>>>>"
+    ),
+    "default that is a spot colour": drawn(
+        TEXT,
+        b"/ColorSpace<</DefaultGray[/Separation/X/DeviceGray 6 0 R]>>",
+        o6=_INVERTING,
+    ),
+    "colorant that is none": drawn(
+        b"/C cs 1 scn " + TEXT,
+        b"/ColorSpace<</C[/Separation/None/DeviceGray 6 0 R]>>",
+        o6=_INVERTING,
+    ),
+    "font of another kind": drawn(
+        TEXT,
+        o5=_FONT[:-2] + b"/FontDescriptor<</FontFile2 6 0 R>>>>",
+        o6=stream(b"", b"x"),
+    ),
+    "encoding that is a stream": drawn(
+        TEXT, o5=_FONT[:-2] + b"/Encoding 6 0 R>>", o6=stream(b"", b"x")
+    ),
+    "two descendants": drawn(
+        TEXT,
+        o5=b"<</Type/Font/Subtype/Type0/BaseFont/X/Encoding/Identity-H"
+        b"/DescendantFonts[6 0 R 6 0 R]>>",
+        o6=b"<</Type/Font/Subtype/CIDFontType2/BaseFont/X>>",
+    ),
     # Images.
     "abbreviated keys": image(b"/W 8/H 4/BPC 8/CS/G", bytes(32)),
     "key beside its abbreviation": image(_GRAY + b"/D[1 0]", bytes(32)),
@@ -167,7 +200,9 @@ DIFFERENT: Final[Mapping[str, bytes]] = {
     "highlight of nothing": noted(_RECT + b"/Subtype/Highlight"),
     "polygon without corners": noted(_RECT + b"/Subtype/Polygon"),
     "file that is not there": noted(_RECT + b"/Subtype/FileAttachment"),
-    "field without a type": noted(_RECT + b"/Subtype/Widget"),
+    "field without a type": noted(
+        _RECT + b"/Subtype/Widget", catalog=b"/AcroForm<</Fields[]>>"
+    ),
     "unknown kind": noted(_RECT + b"/Subtype/Sticker"),
     "no kind": noted(_RECT),
     "no rectangle": noted(b"/Subtype/Stamp"),
@@ -195,6 +230,12 @@ ALIKE: Final[Mapping[str, bytes]] = {
         b"/XObject<</X 6 0 R>>",
         o6=stream(_FORM + b"/Resources<</XObject<</Y 7 0 R>>>>", b"/Y Do"),
         o7=stream(_FORM + _FONTS + b"/Matrix[1 0 0 1 2 2.5]", TEXT),
+    ),
+    "transfer that changes nothing": drawn(
+        b"/G gs " + TEXT, b"/ExtGState<</G<</TR2/Default/ca .5/SMask/None>>>>"
+    ),
+    "calibrated default": drawn(
+        TEXT, b"/ColorSpace<</DefaultGray[/CalGray<</WhitePoint[1 1 1]>>]>>"
     ),
     "image": image(_GRAY, bytes(32)),
     "JPEG": image(_RGB + _DCT, _picture("JPEG", "RGB")),

@@ -11,7 +11,7 @@ Source: ISO 32000-2, 7.8, 8.9 and 8.10.
 
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pikepdf
@@ -40,6 +40,17 @@ _MATRIX: Final = 6
 _ABBREVIATED: Final = ("/W", "/H", "/CS", "/BPC", "/DP", "/D", "/IM", "/I")
 _COMPONENTS: Final = {"/DeviceGray": 1, "/DeviceRGB": 3, "/DeviceCMYK": 4}
 _SPACES: Final = frozenset(_COMPONENTS)
+_TRANSFERS: Final = ("/TR", "/TR2")
+_NO_TRANSFER: Final = frozenset({"/Default", "/Identity"})
+_CALIBRATED: Final = frozenset({"/ICCBased", "/CalGray", "/CalRGB"})
+_FILES: Final = ("/FontFile", "/FontFile2", "/FontFile3")
+_PROGRAMS: Final[Mapping[str, frozenset[str]]] = {
+    "/Type1": frozenset({"/FontFile", "/FontFile3"}),
+    "/MMType1": frozenset({"/FontFile", "/FontFile3"}),
+    "/TrueType": frozenset({"/FontFile2", "/FontFile3"}),
+    "/CIDFontType0": frozenset({"/FontFile3"}),
+    "/CIDFontType2": frozenset({"/FontFile2", "/FontFile3"}),
+}
 _JPEG: Final = "/DCTDecode"
 _JPX: Final = "/JPXDecode"
 _FAX: Final = "/CCITTFaxDecode"
@@ -113,6 +124,8 @@ class _Search:
             # Programs differ in whose resources one without its own uses.
             if used and "/Resources" not in scope.content:
                 raise _DoubtfulError
+        if scope.resources is not None:
+            _demand_defaults(_at(scope.resources, "/ColorSpace"))
         for category, name in used:
             self._demand_resource(scope.resources, category, name)
 
@@ -163,6 +176,8 @@ class _Search:
         if found is None or not isinstance(found, _KINDS[category]):
             raise _DoubtfulError
         if category != "/XObject":
+            if category in _DEMANDS and self._seen.add(found):
+                _DEMANDS[category](found)
             return
         kind = _at(found, "/Subtype")
         if kind == pikepdf.Name.Image:
@@ -396,3 +411,86 @@ def _demand_table(space: Any) -> None:
         return
     if size < (_components(space[1]) or 1) * (space[2] + 1):
         raise _DoubtfulError
+
+
+def _demand_state(state: Any) -> None:
+    """Demand that a graphics state has nothing that some programs leave out.
+
+    Source: ISO 32000-2, 8.4.5 (table 57), 11.6.5.2 (table 142) and 10.5.
+    """
+    if any(str(_at(state, key, "/Default")) not in _NO_TRANSFER for key in _TRANSFERS):
+        raise _DoubtfulError
+    for key in ("/ca", "/CA", "/LW"):
+        if key in state and isinstance(_at(state, key), pikepdf.Object | bool | None):
+            raise _DoubtfulError
+    mask = _at(state, "/SMask")
+    if isinstance(mask, pikepdf.Dictionary) and (
+        str(_at(mask, "/S")) not in {"/Alpha", "/Luminosity"}
+        or not isinstance(_at(mask, "/G"), pikepdf.Stream)
+        or _at(mask, "/TR", "/Identity") != "/Identity"
+    ):
+        raise _DoubtfulError
+
+
+def _demand_space(space: Any) -> None:
+    """Demand that a colour space has no colorant that programs paint or leave out.
+
+    Source: ISO 32000-2, 8.6.6.4 and 8.6.6.5.
+    """
+    if not isinstance(space, pikepdf.Array) or not len(space):
+        return
+    family = str(space[0])
+    names = [space[1]] if family == "/Separation" and len(space) > 1 else []
+    if family == "/DeviceN" and len(space) > 1:
+        names = _items(space[1]) if isinstance(space[1], pikepdf.Array) else []
+    if any(each == "/None" for each in names):
+        raise _DoubtfulError
+
+
+def _demand_defaults(spaces: Any) -> None:
+    """Demand that spaces in the place of those of a device are calibrated ones.
+
+    Source: ISO 32000-2, 8.6.5.6.
+    """
+    if not isinstance(spaces, pikepdf.Dictionary):
+        return
+    for key in ("/DefaultGray", "/DefaultRGB", "/DefaultCMYK"):
+        space = _at(spaces, key)
+        if space is not None and not (
+            isinstance(space, pikepdf.Array)
+            and len(space) > 1
+            and str(space[0]) in _CALIBRATED
+        ):
+            raise _DoubtfulError
+
+
+def _demand_font(font: Any) -> None:
+    """Demand that a font's kind is that of its program, and its parts are of theirs.
+
+    Source: ISO 32000-2, 9.6.2 (table 109), 9.7.6 (table 119) and 9.9 (table 124).
+    """
+    kind, holder = str(_at(font, "/Subtype")), font
+    if isinstance(_at(font, "/Encoding"), pikepdf.Stream) and kind != "/Type0":
+        raise _DoubtfulError
+    if kind == "/Type0":
+        below = _at(font, "/DescendantFonts")
+        if not isinstance(below, pikepdf.Array) or len(below) != 1:
+            raise _DoubtfulError
+        holder = below[0]
+        if not isinstance(holder, pikepdf.Dictionary):
+            raise _DoubtfulError
+        kind = str(_at(holder, "/Subtype"))
+    programs = _PROGRAMS.get(kind)
+    descriptor = _at(holder, "/FontDescriptor")
+    if programs is None or not isinstance(descriptor, pikepdf.Dictionary):
+        return
+    held = [key for key in _FILES if key in descriptor]
+    if len(held) > 1 or not programs.issuperset(held):
+        raise _DoubtfulError
+
+
+_DEMANDS: Final[Mapping[str, Callable[[Any], None]]] = {
+    "/ExtGState": _demand_state,
+    "/ColorSpace": _demand_space,
+    "/Font": _demand_font,
+}
