@@ -11,6 +11,7 @@ Source: ISO 32000-2, 7.3.3, 7.3.4, 7.3.5 and 7.9.2.
 
 import io
 import re
+from decimal import Decimal
 from typing import Any, Final
 
 from pyhanko.pdf_utils import generic
@@ -47,6 +48,7 @@ def keep_values() -> None:
     if generic._decode_name is not _decode:  # noqa: SLF001 (no public way to the bytes)
         generic._decode_name = _decode  # noqa: SLF001
     FloatObject.__repr__ = _digits  # type: ignore[method-assign]
+    FloatObject.__new__ = _new  # type: ignore[method-assign]
     # mypy takes the function for an unbound one.
     TextStringObject.write_to_stream = _write_text  # type: ignore[method-assign, assignment]
 
@@ -68,9 +70,15 @@ def _decode(name_bytes: bytes) -> NameObject:
 
 
 def _digits(number: FloatObject) -> str:
-    digits = format(number, "f")
-    # `4.` is a real number, and stays one.
-    return digits if "." in digits else digits + ".0"
+    return format(number, "f")
+
+
+def _new(kind: type[FloatObject], value: object = "0") -> FloatObject:
+    """Make a number; `4.` is a real number, and stays one."""
+    digits = str(value)
+    if digits.endswith("."):
+        digits += "0"
+    return Decimal.__new__(kind, digits)
 
 
 _write_as_new = TextStringObject.write_to_stream
