@@ -87,8 +87,8 @@ def test_alternate_images_are_told(kind: str) -> None:
 @pytest.mark.parametrize("kind", free.UNDRAWN)
 def test_missing_appearances_are_told(kind: str) -> None:
     """Of notes of every kind, and of fields that have something to show."""
-    # One without a box is no form either.
-    besides = {FindingKind.DRAWN_DIFFERENTLY}
+    # One without a box is no form either, and no look of a state is another one.
+    besides = {FindingKind.DRAWN_DIFFERENTLY, FindingKind.FIELD_SHOWS_OTHER}
 
     assert told(free.UNDRAWN[kind]) - besides == {FindingKind.MISSING_APPEARANCES}
 

@@ -17,14 +17,12 @@ WIDGET: Final = b"<</Type/Annot/Subtype/Widget/F 4/FT/Tx/T(a)/Rect[0 0 9 9]/P 3 
 LINK: Final = b"<</Type/Annot/Subtype/Link/Rect[0 0 9 9]/A%s>>"
 
 
-def document(
-    catalog: bytes = b"", pages: bytes = PAGES, page: bytes = b"", **more: bytes
-) -> bytes:
+def document(catalog: bytes = b"", page: bytes = b"", **more: bytes) -> bytes:
     """One page, and objects from number 5 on."""
     return build(
         {
             1: b"<</Type/Catalog/Pages 2 0 R%s>>" % catalog,
-            2: pages,
+            2: PAGES,
             3: PAGE[:-2] + page + b">>",
             4: CONTENT,
             **{int(name[1:]): body for name, body in more.items()},
@@ -33,10 +31,6 @@ def document(
 
 
 SCATTERED: Final = {
-    "inner node": (
-        document(pages=PAGES[:-2] + b"/AA<</O%s>>>>" % SCRIPT),
-        FindingKind.JAVASCRIPT,
-    ),
     "field's parent": (
         document(
             b"/AcroForm<</Fields[5 0 R]>>",
@@ -78,7 +72,7 @@ SCATTERED: Final = {
         FindingKind.JAVASCRIPT,
     ),
     "address that opens by itself": (
-        document(pages=PAGES[:-2] + b"/AA<</O<</S/URI/URI(http://a/)>>>>>>"),
+        document(b"/Dests<</a<</AA<</O<</S/URI/URI(http://a/)>>>>>>>>"),
         FindingKind.EXTERNAL_LINK_ACTION,
     ),
     "thread of another file": (

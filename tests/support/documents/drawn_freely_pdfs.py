@@ -93,7 +93,6 @@ UNDRAWN: Final[Mapping[str, bytes]] = {
 
 DRAWN: Final[Mapping[str, bytes]] = {
     "stamp with an appearance": noted(b"/Subtype/Stamp" + _SHOWN),
-    "field with an appearance": noted(b"/Subtype/Widget/FT/Tx/T(a)/V(1)" + _SHOWN),
     "ticked box with states": noted(
         b"/Subtype/Widget/FT/Btn/T(a)/V/On/AS/On/AP<</N<</On 6 0 R>>>>"
     ),
