@@ -74,8 +74,13 @@ async def hand_over(
         return 0
     rest = await TurnStore(transaction).lock_rest(before)
     beside = [view for view in rest if view.turn_number == before.turn_number]
+    # Whoever signs a copy next is told so, too.
     new = StoredDocument(
-        DocumentId(new_id()), signed.integrator, signed.sha256, inspection
+        DocumentId(new_id()),
+        signed.integrator,
+        signed.sha256,
+        inspection,
+        before.repair,
     )
     unsigned = [view for view in beside if view.state is not RequestState.SIGNED]
     if unsigned:

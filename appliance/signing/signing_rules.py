@@ -56,8 +56,8 @@ def repeated(view: RequestView, fingerprint: str) -> bool:
 def check_document(view: RequestView, command: SignCommand, sent: str | None) -> None:
     """Refuse a document that is not the one the caller means.
 
-    Of a repaired copy, the damaged file that came in is meant as well; whoever
-    says by `If-Match` what was seen must have seen the copy.
+    Of a repaired copy, the damaged file that came in is meant as well, until somebody
+    has signed the copy; whoever says by `If-Match` what was seen must have seen it.
 
     Args:
         view: the request.
@@ -69,7 +69,9 @@ def check_document(view: RequestView, command: SignCommand, sent: str | None) ->
     """
     if command.if_match is not None and command.if_match != view.sha256:
         raise ApplianceError(ErrorCode.DOCUMENT_CHANGED)
-    meant = {view.sha256, view.repair.original_sha256 if view.repair else None}
+    meant = {view.sha256}
+    if view.repair is not None and not view.inspection.signatures:
+        meant.add(view.repair.original_sha256)
     if sent is not None and sent not in meant:
         raise ApplianceError(ErrorCode.DOCUMENT_MISMATCH)
 

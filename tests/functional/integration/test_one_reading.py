@@ -5,6 +5,7 @@ Source: docs/documents.md "One reading".
 
 import base64
 import hashlib
+import json
 import os
 from typing import Any, Final
 
@@ -73,6 +74,39 @@ def test_copy_is_what_is_shown_and_signed(
     (signature,) = pdfsig(result)
     assert signature.valid
     assert all(one.good for one in pyhanko_verdicts(result, appliance.roots))
+
+
+def test_next_signer_is_told_of_the_copy_too(
+    appliance: Appliance, backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """What is signed next is a copy still, with a signature; the original is none."""
+    pdf = forged() + os.urandom(8).hex().encode()
+    original = hashlib.sha256(pdf).hexdigest()
+    content = base64.b64encode(pdf).decode()
+    body = {
+        "firmantes": [{"cuil": each.cuil} for each in people[:2]],
+        "documento": {"contenido": content},
+    }
+    made = backend.client.post(REQUESTS, json=body).json()
+    first, second = (each["solicitudId"] for each in made["firmantes"])
+    with appliance.client(people[0]) as client:
+        signed_pdf(client, people[0], first)
+
+    with appliance.client(people[1]) as client:
+        told = client.get(f"/solicitudes/{second}").json()
+        options = {"solicitudId": second, "password": people[1].signing_password}
+        answer = client.post(
+            "/solicitudes/firmar",
+            files={
+                "file": ("a.pdf", pdf, "application/pdf"),
+                "options": (None, json.dumps(options), "application/json"),
+            },
+        )
+        result = signed_pdf(client, people[1], second)
+
+    assert told_of(told) == (original, True)
+    problem(answer, 422, "DOCUMENT_MISMATCH")
+    assert [each.valid for each in pdfsig(result)] == [True, True]
 
 
 def test_caller_may_refuse_a_copy(
