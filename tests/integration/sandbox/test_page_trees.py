@@ -15,6 +15,7 @@ from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from tests.support.documents.hostile_pdfs import build
 from tests.support.documents.outside_content_pdfs import compressed, stream
 from tests.support.documents.software_signer import signed
+from worker.pades.appearance.fonts import load_fonts
 from worker.sandbox.inspection import inspect
 from worker.sandbox.repair import repair
 from worker.sandbox.verify.verify import weigh
@@ -258,3 +259,26 @@ def test_signed_document_with_an_odd_tree_is_refused(name: str) -> None:
 def test_plain_tree_is_taken_as_it_is(name: str) -> None:
     """Inherited, indirect, in nodes within nodes: as honest writers have it."""
     assert refusal(PLAIN[name]) is None
+
+
+def _tree_of(levels: int) -> bytes:
+    """One page below so many inner nodes."""
+    empty = {2: b"null", 3: b"null"}
+    objects = {1: b"<</Type/Catalog/Pages 5 0 R>>", 4: stream(b"", b""), **empty}
+    for level in range(levels):
+        above = b"/Parent %d 0 R" % (4 + level) if level else b""
+        kids = b"/Kids[%d 0 R]" % (6 + level)
+        objects[5 + level] = b"<</Type/Pages/Count 1%s%s>>" % (kids, above)
+    page = b"/Type/Page/Parent %d 0 R/Contents 4 0 R" % (4 + levels)
+    objects[5 + levels] = b"<<%s%s>>" % (page, BOX)
+    return build(dict(sorted(objects.items())))
+
+
+def test_tree_is_taken_as_deep_as_can_be_proven() -> None:
+    """A hundred levels, with stamps; pyHanko's validation ends not far beyond."""
+    fonts = load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
+
+    assert len(inspect(_tree_of(100), 1, fonts).pages) == 1
+    with pytest.raises(DocumentRefusedError) as refused:
+        inspect(_tree_of(101), 1, fonts)
+    assert refused.value.code is ErrorCode.PDF_TOO_COMPLEX

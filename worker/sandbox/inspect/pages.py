@@ -30,7 +30,7 @@ Box = tuple[float, float, float, float]
 """x0 < x1, y0 < y1, in points."""
 
 _LETTER: Final[Box] = (0.0, 0.0, 612.0, 792.0)
-_DEPTH: Final = 256
+_DEPTH: Final = 100
 _INHERITED: Final = ("/MediaBox", "/CropBox", "/Rotate", "/Resources")
 _EDGE_PT: Final = 1e6  # coordinates beyond it are no page's
 UNIT_MOST: Final = 75_000
