@@ -46,7 +46,7 @@ FONTS: Final = load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
 
 def looked_at(pdf: bytes) -> Inspection:
     """As the sandbox describes it."""
-    return inspect(pdf, 5000, FONTS)
+    return inspect(pdf, 5000)
 
 
 def refusal(
@@ -117,6 +117,8 @@ def test_field_is_signed_in_its_own_box(
     seen = looked_at(pdf).signing
     assert [field.name for field in seen.empty] == [built.name, "otro.campo"]
     assert seen.find(built.name) == EmptyField(built.name, 1, BOX)
+    # With stamps that are tried.
+    assert inspect(pdf, 5000, FONTS).signing == seen
 
     signed = field_signer.sign(pdf, field=built.name)
 
