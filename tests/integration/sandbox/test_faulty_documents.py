@@ -57,8 +57,6 @@ AS_THEY_ARE = {
     "odd-permissions-of-another-kind",
     "odd-version-of-another-kind",
     "odd-pieces-of-others",
-    "odd-empty-box",
-    "odd-box-of-less-than-a-pixel",
     "odd-empty-page",
 }
 """What no validator minds."""

@@ -33,7 +33,7 @@ REFUSED = {
     "tree loop": (hostile_pdfs.kids(b"2 0 R", 1), ErrorCode.PDF_MALFORMED),
     "tree loop after a page": (pdfs.page_tree_loop(), ErrorCode.PDF_MALFORMED),
     "one page twice": (hostile_pdfs.kids(b"3 0 R 3 0 R", 2), ErrorCode.PDF_MALFORMED),
-    "direct page": (hostile_pdfs.kids(b"<</Type/Page>>", 1), ErrorCode.PDF_MALFORMED),
+    "direct page": (hostile_pdfs.kids(b"<</Type/Page>>", 1), ErrorCode.PDF_AMBIGUOUS),
     "field loop": (
         hostile_pdfs.plain(b"/AcroForm<</Fields[5 0 R]>>", o5=b"<</T(a)/Kids[5 0 R]>>"),
         ErrorCode.PDF_MALFORMED,
@@ -280,6 +280,9 @@ LAYERED = {
     ),
 }
 
+WHOLE = hostile_pdfs.CONTENT.replace(b"f 0 ", b"f n ")
+"""Content that leaves no operand to the next stream."""
+
 HARMLESS = {
     "link to an address": hostile_pdfs.plain(
         page=b"/Annots[5 0 R]", o5=LINK % b"<</S/URI/URI(https://example.org)>>"
@@ -311,7 +314,7 @@ HARMLESS = {
     ),
     "text below a mark": shadow_pdfs.lettered(
         page=b"/Annots[6 0 R]",
-        o6=shadow_pdfs.cover(b"/Subtype/Highlight"),
+        o6=shadow_pdfs.cover(b"/Subtype/Highlight/QuadPoints[0 9 9 9 0 0 9 0]"),
         o7=shadow_pdfs.WHITE.replace(b"1 g", b"1 1 0 rg")
         .replace(b"/BBox", b"/Resources<</ExtGState<</G<</BM/Multiply>>>>>>/BBox")
         .replace(b"stream\n", b"stream\n/G gs ")
@@ -330,10 +333,10 @@ HARMLESS = {
         hostile_pdfs.plain(), {3: hostile_pdfs.PAGE, 4: hostile_pdfs.CONTENT}
     ),
     "content that was added to": update(
-        hostile_pdfs.plain(),
+        hostile_pdfs.plain(o4=WHOLE),
         {
             3: hostile_pdfs.PAGE.replace(b"4 0 R", b"[4 0 R 5 0 R]"),
-            5: hostile_pdfs.CONTENT,
+            5: WHOLE,
         },
     ),
     "objects that are null": hostile_pdfs.plain(

@@ -78,8 +78,15 @@ def annotated(*annotations: bytes, drawn: bool = False) -> bytes:
     first = 5
     last = first + len(annotations)
     look = b"/AP<</N %d 0 R>>" % last if drawn else b""
+    numbers = range(first, last)
+    fields = [
+        b"%d 0 R" % number
+        for number, entries in zip(numbers, annotations, strict=True)
+        if b"/Widget" in entries
+    ]
     return plain(
-        page=b"/Annots[%s]" % b" ".join(b"%d 0 R" % n for n in range(first, last)),
+        b"/AcroForm<</Fields[%s]>>" % b" ".join(fields) if fields else b"",
+        page=b"/Annots[%s]" % b" ".join(b"%d 0 R" % number for number in numbers),
         **{
             f"o{first + n}": b"<</Type/Annot%s%s>>" % (entries, look)
             for n, entries in enumerate(annotations)
