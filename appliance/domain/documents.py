@@ -221,7 +221,7 @@ def signed_name(file_name: str) -> str:
 
 
 FIELD_LOOK: Final = "AP"
-"""What a field needs whose look says something."""
+"""Entry of `EmptyField.needs` for a field whose look has words or pictures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class EmptyField:
     closes: bool = False
     """Its own lock would forbid any signature in a field that is made later."""
     needs: tuple[str, ...] = ()
-    """What is not honoured here, by PDF names.
+    """Demands that are not honoured here, by PDF names.
 
     Binding seed values; `Kids`, widgets that are objects of their own; `AP`, a look
     with words or pictures, which would be lost.
@@ -251,7 +251,7 @@ class EmptyField:
     permits: int | None = None
     """P of its own lock, 1 to 3: what may be changed once it is signed. None: all."""
     locks: bool = False
-    """Whether its own lock names fields that nobody fills in once it is signed."""
+    """True if its own lock names fields that nobody fills in once it is signed."""
 
     @property
     def usable(self) -> bool:

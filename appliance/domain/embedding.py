@@ -107,7 +107,7 @@ class EmbedSessionDocument:
 
     @property
     def terms(self) -> SignatureTerms:
-        """What such a signature says and permits."""
+        """Terms of such a signature."""
         return SignatureTerms.of(self.look, self.inspection)
 
 
@@ -181,7 +181,7 @@ class Placement:
     layout: StampLayout | None
     """None without a visible mark."""
     terms: SignatureTerms
-    """What the signature would say and permit."""
+    """Terms of the signature."""
     png: bytes | None = field(default=None, repr=False)
     """The mark as it will be drawn, on white; None where it cannot be drawn now."""
 

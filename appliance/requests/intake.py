@@ -99,7 +99,7 @@ class Intake:
         self._known = KnownFindings()
         self._clock = clock
         self.inspections = Inspections(store, documents, inspector, clock)
-        """What is said of documents that came in before."""
+        """Findings of documents that came in before."""
         self.passing = PassingDocuments(store, documents, clock)
         """What files are kept by, until it is recorded what they are."""
         self._most = max(settings.integrator_bytes, settings.limit_bytes)

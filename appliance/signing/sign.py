@@ -251,7 +251,7 @@ class Signing:
         *,
         again: bool = False,
     ) -> tuple[_Found, SigningContext | None]:
-        """What a call finds, and the context where something is to be begun.
+        """Look at what a call names; give the context where something is to be begun.
 
         Args:
             requests: what to sign.

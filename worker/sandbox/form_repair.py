@@ -165,10 +165,7 @@ class FormMender:
         if "/V" in field or drawn is None:
             return
         drawings = [drawn] if isinstance(drawn, pikepdf.Stream) else drawn.values()
-        if any(
-            isinstance(each, pikepdf.Stream) and speaks(each.read_bytes())
-            for each in drawings
-        ):
+        if any(isinstance(each, pikepdf.Stream) and _speaks(each) for each in drawings):
             self._found = True
             del field["/AP"]
 
@@ -181,6 +178,14 @@ class FormMender:
         ):
             self._found = True
             field.AS = pikepdf.Name.Off
+
+
+def _speaks(drawing: pikepdf.Object) -> bool:
+    """Say whether a look may show words; one that cannot be decoded may."""
+    try:
+        return speaks(drawing.read_bytes())
+    except pikepdf.PdfError:
+        return True
 
 
 def mend_annotations(opened: pikepdf.Pdf) -> bool:

@@ -114,7 +114,7 @@ class Version(TypedDict):
 
 
 class SignatureTerms(TypedDict):
-    """What a signature says and permits besides the document."""
+    """Terms of a signature: what it says and permits besides the document."""
 
     motivo: str | None
     lugar: str | None

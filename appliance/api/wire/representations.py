@@ -75,7 +75,7 @@ def detail(
 
 
 def _asked_terms(view: RequestView, lang: str) -> answers.AskedTerms:
-    """What the signature says and permits where its signer's call says nothing."""
+    """Terms of the signature where its signer's call names none."""
     params = effective(GivenParameters(), view.preset)
     terms = SignatureTerms.of(params, view.inspection)
     is_fixed = view.preset is not None and view.preset.fixed
@@ -83,7 +83,7 @@ def _asked_terms(view: RequestView, lang: str) -> answers.AskedTerms:
 
 
 def _terms(of: SignatureTerms, lang: str) -> answers.SignatureTerms:
-    """What a signature says and permits, and in words."""
+    """Terms of a signature, with their words."""
     return {
         "motivo": of.reason,
         "lugar": of.place,
@@ -249,7 +249,7 @@ def preview(made: Preview, lang: str) -> answers.PreviewAnswer:
 
     Args:
         made: the stamp's place and the picture.
-        lang: of what is told of the signature.
+        lang: language of the words on the signature.
 
     Source: decisions "seeing before signing".
     """

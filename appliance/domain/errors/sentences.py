@@ -366,7 +366,7 @@ NOT_DRAWN: Final = (
     "The stamp cannot show these characters of the field {field}: {characters}. It has "
     "Latin letters, digits and the usual punctuation."
 )
-"""Of `FIELD_INVALID`, where a text goes into a signature."""
+"""Reason of `FIELD_INVALID` for a text that would be sealed into a signature."""
 DOCUMENT_IS_KNOWN: Final = (
     "This session was opened for something to sign: the page must send no document."
 )

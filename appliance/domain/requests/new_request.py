@@ -74,4 +74,4 @@ class NewRequest:
     turn: int | None = None
     """As of `RequestView`."""
     original_sha256: str = ""
-    """As of `StoredDocument`."""
+    """Original of the document, as `StoredDocument.original_sha256`."""

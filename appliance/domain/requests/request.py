@@ -220,5 +220,5 @@ class Preview:
     page: int
     """The one that is drawn, 1-based."""
     terms: SignatureTerms
-    """What the signature would say and permit."""
+    """Terms of the signature."""
     png: bytes = field(repr=False)

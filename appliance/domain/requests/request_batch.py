@@ -188,7 +188,7 @@ class BatchDocument:
     is_seen: bool
     """Whether the signer has read it."""
     terms: SignatureTerms
-    """What its signature says and permits."""
+    """Terms of its signature."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,20 +42,20 @@ _BY_PERMISSION: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SignatureTerms:
-    """What a signature says and permits."""
+    """Terms of a signature."""
 
     reason: str | None
     """As the signature and its stamp have it."""
     place: str | None
     restriction: Restriction
     visible: bool
-    """Whether a page shows it."""
+    """True if a page shows it."""
     field: str | None
     """Full name of the document's own field that it is made in; None: a new one."""
     afterwards: Restriction
-    """What may happen to the document then, by the command or by the field's lock."""
+    """Changes that the document then permits, by the command or the field's lock."""
     locks: bool
-    """Whether the field's lock names others that nobody fills in then."""
+    """True if the field's lock names others that nobody fills in then."""
 
     @classmethod
     def of(cls, params: SignParameters, inspection: Inspection) -> Self:
@@ -99,7 +99,7 @@ class SignatureTerms:
 
 
 def _stricter(restriction: Restriction, permits: int | None) -> Restriction:
-    """What a certification and the P of a field's lock leave together."""
+    """Changes that a certification and the P of a field's lock both permit."""
     if permits is None:
         return restriction
     of_lock = _BY_PERMISSION[permits - 1]

@@ -60,7 +60,7 @@ class Draft:
 
     @property
     def is_first(self) -> bool:
-        """Whether it is of PDF/A-1, which knows the least."""
+        """True for PDF/A-1, which permits neither object streams nor attachments."""
         return self.part == "1b"
 
     def add(self, body: bytes) -> bytes:

@@ -154,7 +154,7 @@ class LeftDocuments:
 
     backend: Backend
     frame: httpx.Client
-    """Of who has read what is refused now."""
+    """Waiting documents that their signer has read, and that are refused now."""
     refused: dict[str, tuple[str, str]]
     """What waits and is refused now: the process, and the code."""
     waiting: dict[str, str]
