@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, cast
 from appliance.domain.ids import DocumentId
 from appliance.domain.text.untrusted_json import boolean, docmdp, rect, text, texts
 
-INSPECTOR_VERSION = 9
+INSPECTOR_VERSION = 10
 """Raised whenever the same file would be described, or refused, differently."""
 MARKS_KEPT = 1000
 """Most signature fields whose place is told."""

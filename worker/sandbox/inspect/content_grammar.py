@@ -10,7 +10,7 @@ Source: ISO 32000-2, 7.2 to 7.3.5, 7.8.2, annex A; ISO 32000-1, annex C.2 (limit
 
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 _MOST_OPEN: Final = 64
@@ -72,8 +72,8 @@ _STATEMENTS: Final = (
     _numbers(4) + rb"(?:re|[vy])",
     rb"(?P<mark>q|Q|BT|ET)",
     rb"(?:[hfFnsS]|[fBbW]\*|[BbW]|T\*|EMC|BX|EX)",
-    _PIECES + _S + rb"TJ",
-    _STRING + _S + rb"(?:Tj|')",
+    rb"(?P<pieces>" + _PIECES + rb")" + _S + rb"TJ",
+    rb"(?P<string>" + _STRING + rb")" + _S + rb"(?:Tj|')",
     rb"(?P<font>" + _NAME + rb")" + _S + _numbers(1) + rb"Tf",
     rb"(?P<name>" + _NAME + rb")" + _S + rb"(?P<operator>gs|Do|sh|cs|CS|scn|SCN)",
     _NAME + _S + rb"(?:ri|BMC|MP)",
@@ -83,10 +83,10 @@ _STATEMENTS: Final = (
     _numbers(4, _PART) + rb"[kK]",
     rb"(?!-)" + _numbers(1) + rb"w",
     rb"[0-2]" + _E + _S + rb"[Jj]",
-    rb"[0-7]" + _E + _S + rb"Tr",
+    rb"(?P<mode>[0-7])" + _E + _S + rb"Tr",
     _numbers(1) + rb"(?:[Mi]|T[cwzLs])",
     _DASHES + _S + _numbers(1) + rb"d",
-    _numbers(2) + _STRING + _S + rb"\"",
+    _numbers(2) + rb"(?P<spaced>" + _STRING + rb")" + _S + rb"\"",
     rb"(?:" + _NUMBER + _S + rb"){1,32}(?:scn?|SCN?)",
     rb"(?:" + _NUMBER + _S + rb"){1,32}(?P<colour>" + _NAME + rb")" + _S
     + rb"(?:scn|SCN)",
@@ -98,6 +98,16 @@ _STATEMENT: Final = re.compile(
 )
 _OPERANDS: Final = re.compile(_S + rb"(?:" + _NUMBER + _S + rb"){0,32}\Z")
 _KEY: Final = re.compile(_S + rb"(" + _NAME + rb")" + _S + rb"(" + _VALUE + rb")")
+_SHOWN: Final = frozenset({"pieces", "string", "spaced"})
+"""Groups of what statements show."""
+_UNPAINTED: Final = b"3"
+"""Rendering mode of text that is neither filled nor stroked (ISO 32000-2, 9.3.6)."""
+_WRITTEN: Final = re.compile(
+    _COMMENT + rb"|\((?P<literal>" + _LITERAL[2:-2] + rb")\)|(?P<hex>" + _HEX + rb")"
+)
+_ESCAPED: Final = re.compile(rb"\\(?:([0-7]{1,3})|\r\n|(.))|\r\n?", re.DOTALL)
+_ESCAPES: Final = dict(zip(b"nrtbf\r\n", (*b"\n\r\t\b\f", None, None), strict=True))
+_CODE_MOST: Final = 255
 _LONG: Final = {
     b"/Width": b"/W",
     b"/Height": b"/H",
@@ -141,7 +151,12 @@ class ContentReading:
     def __init__(self, parts: Sequence[bytes]) -> None:
         self.names: set[tuple[str, str]] = set()
         """Categories and names of the resources that are asked for."""
-        self._depth = 0
+        self.shown: dict[str | None, list[bytes]] = {}
+        """What statements show, as it is written, by the name of the font; None if the
+        content has chosen none. Without text that is not painted."""
+        self._font: str | None = None
+        self._mode = b"0"
+        self._saved: list[tuple[str | None, bytes]] = []
         self._in_text = False
         self._images = 0
         last = len(parts) - 1
@@ -158,10 +173,12 @@ class ContentReading:
                 # Nothing comes of operands that no operator follows.
                 return is_last and _OPERANDS.match(part, at) is not None
             kind, start, at = found.lastgroup, at, found.end()
-            if kind is None:
-                if at - start > _LONGEST:
-                    return False
-            elif not self._take(kind, found):
+            if at - start > _LONGEST and kind != "image":
+                return False
+            if kind in _SHOWN:
+                if self._mode != _UNPAINTED:
+                    self.shown.setdefault(self._font, []).append(found[kind])
+            elif kind is not None and not self._take(kind, found):
                 return False
         return True
 
@@ -176,6 +193,9 @@ class ContentReading:
             )
         if kind == "font":
             self._ask("/Font", found["font"])
+            self._font = found["font"].decode("ascii")
+        elif kind == "mode":
+            self._mode = found["mode"]
         elif kind == "colour":
             self._ask("/Pattern", found["colour"])
         else:
@@ -190,14 +210,43 @@ class ContentReading:
     def _mark(self, mark: bytes) -> bool:
         """Say whether what is restored was saved, and text objects are not nested."""
         if mark == b"q":
-            self._depth += 1
-        elif mark == b"Q":
-            self._depth -= 1
+            self._saved.append((self._font, self._mode))
+            return len(self._saved) <= _MOST_OPEN
+        if mark == b"Q":
+            if not self._saved:
+                return False
+            self._font, self._mode = self._saved.pop()
         elif (mark == b"BT") == self._in_text:
             return False
         else:
             self._in_text = not self._in_text
-        return 0 <= self._depth <= _MOST_OPEN
+        return True
+
+
+def shown_strings(written: bytes) -> Iterator[bytes]:
+    """Strings of what a statement shows (ISO 32000-2, 7.3.4).
+
+    Args:
+        written: of `ContentReading.shown`.
+    """
+    for each in _WRITTEN.finditer(written):
+        literal, digits = each["literal"], each["hex"]
+        if literal is not None:
+            is_plain = b"\\" not in literal and b"\r" not in literal
+            yield literal if is_plain else _ESCAPED.sub(_unescaped, literal)
+        elif digits is not None:
+            yield bytes.fromhex(digits[1:-1].replace(b"\0", b"").decode("ascii"))
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    """Give the byte that an escape, or an end of a line, stands for."""
+    octal, other = found[1], found[2]
+    if octal is not None:
+        return bytes([int(octal, 8) & _CODE_MOST])
+    if other is None:
+        return b"" if found[0].startswith(b"\\") else b"\n"
+    code = _ESCAPES.get(other[0], other[0])
+    return b"" if code is None else bytes([code])
 
 
 def _is_image(entries: bytes, data: bytes) -> bool:

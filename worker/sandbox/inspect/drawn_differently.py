@@ -4,7 +4,7 @@ A contract that one program shows with a clause and another one without was show
 nobody. What every program draws alike nobody knows; looked at is what is known to
 differ: content outside a strict grammar (`content_grammar`), names without a resource
 of their own, forms without what they need, and images whose entries contradict their
-data. Fonts, colours and overprinting are not looked at.
+data; and fonts (`drawn_fonts`). Colours and overprinting are not looked at.
 
 Source: ISO 32000-2, 7.8, 8.9 and 8.10.
 """
@@ -17,7 +17,8 @@ from typing import Any, Final
 import pikepdf
 
 from appliance.domain.documents import FindingKind
-from worker.sandbox.inspect.content_grammar import ContentReading
+from worker.sandbox.inspect.content_grammar import ContentReading, shown_strings
+from worker.sandbox.inspect.drawn_fonts import draws_by_one_glyph, is_plain_font
 from worker.sandbox.inspect.image_headers import read_jpeg, read_jpx
 
 _CPU_S: Final = 1.0
@@ -34,6 +35,8 @@ _KINDS: Final[dict[str, tuple[type[pikepdf.Object], ...]]] = {
     "/ColorSpace": (pikepdf.Name, pikepdf.Array),
     "/Pattern": (pikepdf.Dictionary, pikepdf.Stream),
 }
+_DIRECT: Final = (0, 0)
+"""Number of an object that is none of its own."""
 _BOX: Final = 4
 _INDEXED: Final = 4
 _MATRIX: Final = 6
@@ -43,14 +46,6 @@ _SPACES: Final = frozenset(_COMPONENTS)
 _TRANSFERS: Final = ("/TR", "/TR2")
 _NO_TRANSFER: Final = frozenset({"/Default", "/Identity"})
 _CALIBRATED: Final = frozenset({"/ICCBased", "/CalGray", "/CalRGB"})
-_FILES: Final = ("/FontFile", "/FontFile2", "/FontFile3")
-_PROGRAMS: Final[Mapping[str, frozenset[str]]] = {
-    "/Type1": frozenset({"/FontFile", "/FontFile3"}),
-    "/MMType1": frozenset({"/FontFile", "/FontFile3"}),
-    "/TrueType": frozenset({"/FontFile2", "/FontFile3"}),
-    "/CIDFontType0": frozenset({"/FontFile3"}),
-    "/CIDFontType2": frozenset({"/FontFile2", "/FontFile3"}),
-}
 _JPEG: Final = "/DCTDecode"
 _JPX: Final = "/JPXDecode"
 _FAX: Final = "/CCITTFaxDecode"
@@ -99,6 +94,7 @@ class _Search:
         self._until = time.process_time() + _CPU_S
         self._left = _MOST_BYTES
         self._seen = pikepdf.ObjectSet()
+        self._shown: dict[tuple[int, int], tuple[pikepdf.Object, list[bytes]]] = {}
 
     def run(self) -> None:
         """Look at each stream of content with the resources that it has.
@@ -111,6 +107,10 @@ class _Search:
             if time.process_time() > self._until:
                 raise _TooMuchError
             self._look(scope)
+        for font, written in self._shown.values():
+            if time.process_time() > self._until:
+                raise _TooMuchError
+            self._demand_glyphs(font, written)
 
     def _look(self, scope: pikepdf.ContentScope) -> None:
         is_page = scope.kind == "page"
@@ -128,6 +128,28 @@ class _Search:
             _demand_defaults(_at(scope.resources, "/ColorSpace"))
         for category, name in used:
             self._demand_resource(scope.resources, category, name)
+        for font, written in reading.shown.items():
+            self._note_shown(scope.resources, font, written)
+
+    def _note_shown(
+        self, resources: pikepdf.Object | None, name: str | None, written: list[bytes]
+    ) -> None:
+        """Keep what is shown in a font until everything is known."""
+        # Programs differ in what a form takes over from where it is drawn.
+        if name is None or resources is None:
+            raise _DoubtfulError
+        font = resources["/Font"][name]
+        number = font.objgen
+        if number == _DIRECT:
+            self._demand_glyphs(font, written)
+        else:
+            self._shown.setdefault(number, (font, []))[1].extend(written)
+
+    @staticmethod
+    def _demand_glyphs(font: Any, written: list[bytes]) -> None:
+        strings = (each for one in written for each in shown_strings(one))
+        if not draws_by_one_glyph(font, strings):
+            raise _DoubtfulError
 
     def _parts(self, page: pikepdf.Object) -> list[pikepdf.Object]:
         content = _at(page, "/Contents")
@@ -465,27 +487,7 @@ def _demand_defaults(spaces: Any) -> None:
 
 
 def _demand_font(font: Any) -> None:
-    """Demand that a font's kind is that of its program, and its parts are of theirs.
-
-    Source: ISO 32000-2, 9.6.2 (table 109), 9.7.6 (table 119) and 9.9 (table 124).
-    """
-    kind, holder = str(_at(font, "/Subtype")), font
-    if isinstance(_at(font, "/Encoding"), pikepdf.Stream) and kind != "/Type0":
-        raise _DoubtfulError
-    if kind == "/Type0":
-        below = _at(font, "/DescendantFonts")
-        if not isinstance(below, pikepdf.Array) or len(below) != 1:
-            raise _DoubtfulError
-        holder = below[0]
-        if not isinstance(holder, pikepdf.Dictionary):
-            raise _DoubtfulError
-        kind = str(_at(holder, "/Subtype"))
-    programs = _PROGRAMS.get(kind)
-    descriptor = _at(holder, "/FontDescriptor")
-    if programs is None or not isinstance(descriptor, pikepdf.Dictionary):
-        return
-    held = [key for key in _FILES if key in descriptor]
-    if len(held) > 1 or not programs.issuperset(held):
+    if not is_plain_font(font):
         raise _DoubtfulError
 
 

@@ -20,6 +20,7 @@ from pyhanko.pdf_utils.generic import (
     StreamObject,
 )
 
+from worker.sandbox.inspect.latin_glyphs import BASES, NOTHING, names_codes_alike
 from worker.sandbox.inspect.pdf_objects import (
     entry,
     name,
@@ -38,34 +39,8 @@ _STANDARD: Final = frozenset(
 ) | {"/Times-Roman", "/Times-Bold", "/Times-Italic", "/Times-BoldItalic"}  # fmt: skip
 """Standard fonts of letters. Source: ISO 32000-1, 9.6.2.2."""
 _KEYS: Final = {"/Type", "/Subtype", "/BaseFont", "/Name", "/Encoding"}
-_ENCODINGS: Final = {"/WinAnsiEncoding", "/MacRomanEncoding", "/StandardEncoding"}
 _CODE_MOST: Final = 255
-_NOTHING: Final = "/.notdef"
 _WIDTH_MOST: Final = 2_000
-_NAMES: Final = """
-    .notdef space exclam quotedbl numbersign dollar percent ampersand quotesingle
-    parenleft parenright asterisk plus comma hyphen period slash zero one two three four
-    five six seven eight nine colon semicolon less equal greater question at
-    A B C D E F G H I J K L M N O P Q R S T U V W X Y Z bracketleft backslash
-    bracketright asciicircum underscore grave a b c d e f g h i j k l m n o p q r s t u
-    v w x y z braceleft bar braceright asciitilde breve caron circumflex dotaccent
-    hungarumlaut ogonek ring tilde bullet dagger daggerdbl ellipsis emdash endash florin
-    fraction guilsinglleft guilsinglright minus perthousand quotedblbase quotedblleft
-    quotedblright quoteleft quoteright quotesinglbase trademark fi fl Lslash OE Scaron
-    Ydieresis Zcaron dotlessi lslash oe scaron zcaron Euro exclamdown cent sterling
-    currency yen brokenbar section dieresis copyright ordfeminine guillemotleft
-    logicalnot registered macron degree plusminus twosuperior threesuperior acute mu
-    paragraph periodcentered cedilla onesuperior ordmasculine guillemotright onequarter
-    onehalf threequarters questiondown Agrave Aacute Acircumflex Atilde Adieresis Aring
-    AE Ccedilla Egrave Eacute Ecircumflex Edieresis Igrave Iacute Icircumflex Idieresis
-    Eth Ntilde Ograve Oacute Ocircumflex Otilde Odieresis multiply Oslash Ugrave Uacute
-    Ucircumflex Udieresis Yacute Thorn germandbls agrave aacute acircumflex atilde
-    adieresis aring ae ccedilla egrave eacute ecircumflex edieresis igrave iacute
-    icircumflex idieresis eth ntilde ograve oacute ocircumflex otilde odieresis divide
-    oslash ugrave uacute ucircumflex udieresis yacute thorn ydieresis
-"""
-_GLYPHS: Final = frozenset(_NAMES.split())
-"""Names of the Latin character set. Source: ISO 32000-2, Annex D.2."""
 _FAMILIES: Final = (
     "Helvetica", "Arial", "Times", "Courier", "Verdana", "Tahoma", "Calibri", "Georgia",
     "Trebuchet", "Liberation", "DejaVu", "Myriad", "Minion", "Segoe", "Lucida",
@@ -142,7 +117,7 @@ def draws_all(font: object, codes: Iterable[int]) -> bool:
         if isinstance(each, NumberObject):
             code = int(each)
             continue
-        if str(each) == _NOTHING:
+        if str(each)[1:] == NOTHING:
             holes.add(code)
         code += 1
     return holes.isdisjoint(codes)
@@ -222,20 +197,15 @@ def _is_usual_encoding(encoding: object) -> bool:
     if isinstance(encoding, StreamObject):
         return False
     if not isinstance(encoding, DictionaryObject):
-        return encoding is None or str(encoding) in _ENCODINGS
+        return encoding is None or str(encoding) in BASES
     base = entry(encoding, "/BaseEncoding")
-    if base is not None and str(base) not in _ENCODINGS:
+    if base is not None and str(base) not in BASES:
         return False
-    code = -1
-    for each in raw_items(entry(encoding, "/Differences")):
-        if isinstance(each, NameObject):
-            code += 1
-            known = str(each)[1:] in _GLYPHS
-        elif isinstance(each, NumberObject):
-            known = int(each) > code
-            code = int(each) - 1
-        else:
-            return False
-        if not known or code > _CODE_MOST:
-            return False
-    return True
+    return names_codes_alike(
+        str(each)[1:]
+        if isinstance(each, NameObject)
+        else int(each)
+        if isinstance(each, NumberObject)
+        else None
+        for each in raw_items(entry(encoding, "/Differences"))
+    )
