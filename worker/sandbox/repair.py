@@ -101,8 +101,10 @@ def repair(pdf: bytes) -> RepairedCopy:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "not repairable") from exc
     if len(copy) > BINARY_BYTES_MAX:
         raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "a large copy")
-    _demand_same_pages(pdf, copy, pages)
-    are_alike = are_drawn_alike(pdf, copy)
+    shows_all = _demand_same_pages(pdf, copy, pages)
+    if not shows_all:
+        mended.add(Damage.PAGE_TREE)
+    are_alike = shows_all and are_drawn_alike(pdf, copy)
     if not are_alike:
         mended.add(Damage.LOOK_UNKNOWN if are_alike is None else Damage.LOOK)
     return RepairedCopy(copy, _damage(pdf, said, mended))
@@ -284,8 +286,12 @@ def _save(opened: pikepdf.Pdf, out: io.BytesIO) -> None:
         )
 
 
-def _demand_same_pages(pdf: bytes, copy: bytes, pages: int) -> None:
-    """Refuse a copy that has not the pages which PDFium sees in the original.
+def _demand_same_pages(pdf: bytes, copy: bytes, pages: int) -> bool:
+    """Refuse a copy that lacks pages which PDFium sees in the original, or adds others.
+
+    Returns:
+        False where PDFium sees the first of its pages alone, as the original states
+        fewer than it has: other programs show them all.
 
     Raises:
         DocumentRefusedError: `PDF_MALFORMED`.
@@ -294,8 +300,11 @@ def _demand_same_pages(pdf: bytes, copy: bytes, pages: int) -> None:
     if after is None or len(after) != pages:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "the copy is no better")
     before = _page_sizes(pdf)
-    if before is not None and before != after:
+    if before is None or before == after:
+        return True
+    if before != after[: len(before)]:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "pages would change")
+    return False
 
 
 def _page_sizes(pdf: bytes) -> list[tuple[float, float]] | None:

@@ -4,6 +4,7 @@ Source: docs/documents.md "One reading"; ISO 32000-2, 7.7.3 and 7.8.3.
 """
 
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -282,3 +283,28 @@ def test_tree_is_taken_as_deep_as_can_be_proven() -> None:
     with pytest.raises(DocumentRefusedError) as refused:
         inspect(_tree_of(101), 1, fonts)
     assert refused.value.code is ErrorCode.PDF_TOO_COMPLEX
+
+
+@pytest.mark.parametrize("count", [b"/Count 1", b"/Count 2", b"/Count 0", b""])
+def test_pages_beyond_a_count_that_is_too_low_are_in_the_copy(count: bytes) -> None:
+    """PDFium shows as many as are stated, or all: who signs the copy sees them all."""
+    pdf = build(
+        {
+            1: CATALOG,
+            2: b"<</Type/Pages/Kids[3 0 R 4 0 R 5 0 R]%s>>" % count,
+            3: b"<</Type/Page/Parent 2 0 R%s>>" % BOX,
+            4: b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 300]>>",
+            5: b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 100 300]>>",
+        }
+    )
+    with closing(pypdfium2.PdfDocument(pdf)) as seen:
+        is_hidden = len(seen) < 3
+
+    made = repair(pdf)
+
+    assert is_hidden == (count in {b"/Count 1", b"/Count 2"})
+    assert ({Damage.PAGE_TREE, Damage.LOOK} <= {*made.damage}) == is_hidden
+    assert refusal(made.pdf) is None
+    with closing(pypdfium2.PdfDocument(made.pdf)) as copy:
+        widths = [copy.get_page_size(at)[0] for at in range(len(copy))]
+    assert widths == [300, 200, 100]
