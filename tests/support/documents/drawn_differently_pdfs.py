@@ -77,6 +77,58 @@ _FAX: Final = b"/Width 8/Height 4/BitsPerComponent 1/ColorSpace/DeviceGray"
 _RECT: Final = b"/Rect[9 9 90 90]"
 _INLINE: Final = b"BI /W 2/H 2/CS/G/BPC 8"
 
+_TILE: Final = (
+    b"/PatternType 1/PaintType 1/TilingType 1/BBox[0 0 9 9]/XStep 9/YStep 9"
+    b"/Resources<<>>"
+)
+_AXIAL: Final = (
+    b"<</ShadingType 2/ColorSpace/DeviceGray/Coords[0 0 300 0]/Function 6 0 R>>"
+)
+_GROUP: Final = b"/Group<</S/Transparency/CS/DeviceGray>>"
+_MASK: Final = b"/SMask<</S/Luminosity/G 8 0 R>>"
+_UNMASKING: Final = (
+    _FORM + b"/Resources<</Font<</F 5 0 R>>/ExtGState<</N<</SMask/None>>>>>>"
+)
+_GLYPHS: Final = (
+    b"/FontBBox[0 0 9 9]/CharProcs<</C 7 0 R>>/Encoding<</Differences[67/C]>>"
+    b"/FirstChar 67/LastChar 67/Widths[9]"
+)
+
+
+def tiled(entries: bytes) -> bytes:
+    """One page that is filled with a pattern, object 6."""
+    return drawn(
+        b"/Pattern cs /P scn 0 0 300 300 re f " + TEXT,
+        b"/Pattern<</P 6 0 R>>",
+        o6=stream(entries, b"0 g 0 0 4 4 re f"),
+    )
+
+
+def shaded(shading: bytes) -> bytes:
+    """One page that is painted with a shading; object 6 is a function."""
+    return drawn(b"/S sh " + TEXT, b"/Shading<</S " + shading + b">>", o6=_INVERTING)
+
+
+def drawn_glyph(entries: bytes) -> bytes:
+    """One page that shows a letter of Type 3."""
+    return drawn(
+        b"BT /F 24 Tf 20 100 Td (C) Tj ET",
+        o5=b"<</Type/Font/Subtype/Type3" + entries + b">>",
+        o7=stream(b"", b"9 0 0 0 9 9 d1 0 0 9 9 re f"),
+    )
+
+
+def masked(content: bytes, entries: bytes, **more: bytes) -> bytes:
+    """One page that draws a form, object 6, perhaps under a mask of nothing."""
+    return drawn(
+        content,
+        b"/XObject<</X 6 0 R>>/ExtGState<</M<<" + _MASK + b">>/N<</SMask/None>>>>",
+        o6=stream(entries, b"/N gs " + TEXT),
+        o8=stream(_FORM + _GROUP, b""),
+        **more,
+    )
+
+
 DIFFERENT: Final[Mapping[str, bytes]] = {
     # Tokens.
     "exponent": drawn(b"BT /F 24 Tf 1e2 100 Td (CIEN) Tj ET"),
@@ -151,6 +203,24 @@ DIFFERENT: Final[Mapping[str, bytes]] = {
         b"/DescendantFonts[6 0 R 6 0 R]>>",
         o6=b"<</Type/Font/Subtype/CIDFontType2/BaseFont/X>>",
     ),
+    "pattern without a kind of paint": tiled(_TILE.replace(b"/PaintType 1", b"")),
+    "pattern without resources": tiled(_TILE.replace(b"/Resources<<>>", b"")),
+    "pattern without a step": tiled(_TILE.replace(b"/XStep 9", b"/XStep 0")),
+    "pattern without a box": tiled(_TILE.replace(b"/BBox[0 0 9 9]", b"")),
+    "shading of no length": shaded(_AXIAL.replace(b"300 0]", b"0 0]")),
+    "shading without a function": shaded(_AXIAL.replace(b"/Function 6 0 R", b"")),
+    "shading of no kind": shaded(_AXIAL.replace(b"Type 2", b"Type 9")),
+    "mesh that is no stream": shaded(_AXIAL.replace(b"Type 2", b"Type 4")),
+    "letters without a matrix": drawn_glyph(_GLYPHS),
+    "letters without an encoding": drawn_glyph(
+        b"/FontMatrix[.1 0 0 .1 0 0]" + _GLYPHS.replace(b"/Encoding", b"/Other")
+    ),
+    "mask that a form ends": masked(b"/M gs /X Do", _UNMASKING),
+    "mask that a form in a form ends": masked(
+        b"/M gs /Y Do",
+        _UNMASKING,
+        o7=stream(_FORM + b"/Resources<</XObject<</X 6 0 R>>>>", b"/X Do"),
+    ).replace(b"/XObject<</X 6 0 R>>/ExtG", b"/XObject<</Y 7 0 R>>/ExtG"),
     # Images.
     "abbreviated keys": image(b"/W 8/H 4/BPC 8/CS/G", bytes(32)),
     "key beside its abbreviation": image(_GRAY + b"/D[1 0]", bytes(32)),
@@ -237,6 +307,11 @@ ALIKE: Final[Mapping[str, bytes]] = {
     "calibrated default": drawn(
         TEXT, b"/ColorSpace<</DefaultGray[/CalGray<</WhitePoint[1 1 1]>>]>>"
     ),
+    "pattern": tiled(_TILE),
+    "shading": shaded(_AXIAL),
+    "letters": drawn_glyph(b"/FontMatrix[.1 0 0 .1 0 0]" + _GLYPHS),
+    "mask that a group leaves": masked(b"/M gs /X Do", _UNMASKING + _GROUP),
+    "mask that ended before": masked(b"q /M gs Q /M gs /N gs /X Do", _UNMASKING),
     "image": image(_GRAY, bytes(32)),
     "JPEG": image(_RGB + _DCT, _picture("JPEG", "RGB")),
     "JPEG 2000": image(_RGB + _JPX, _picture("JPEG2000", "RGB")),

@@ -18,6 +18,8 @@ _MOST_OPEN: Final = 64
 _LONGEST: Final = 32_767
 """Bytes of a statement; PDFium cuts longer strings."""
 _IMAGES: Final = 1_000
+_MOST_STATES: Final = 64
+"""Names of states of graphics that are set at once."""
 
 _W: Final = rb"[\0\t\n\f\r ]"
 _E: Final = rb"(?=[\0\t\n\f\r ()<>\[\]/%]|\Z)"
@@ -154,9 +156,13 @@ class ContentReading:
         self.shown: dict[str | None, list[bytes]] = {}
         """What statements show, as it is written, by the name of the font; None if the
         content has chosen none. Without text that is not painted."""
+        self.drawn: set[tuple[str, tuple[str, ...]]] = set()
+        """Names of the objects that are drawn, each with those of the states that are
+        set where it is, in the order in which they were."""
         self._font: str | None = None
         self._mode = b"0"
-        self._saved: list[tuple[str | None, bytes]] = []
+        self._states: tuple[str, ...] = ()
+        self._saved: list[tuple[str | None, bytes, tuple[str, ...]]] = []
         self._in_text = False
         self._images = 0
         last = len(parts) - 1
@@ -199,8 +205,19 @@ class ContentReading:
         elif kind == "colour":
             self._ask("/Pattern", found["colour"])
         else:
-            self._ask(_CATEGORIES[found["operator"]], found["name"])
+            return self._use(found["operator"], found["name"])
         return True
+
+    def _use(self, operator: bytes, name: bytes) -> bool:
+        """Take a statement that names a resource."""
+        self._ask(_CATEGORIES[operator], name)
+        if operator == b"gs":
+            state = name.decode("ascii")
+            others = (each for each in self._states if each != state)
+            self._states = (*others, state)
+        elif operator == b"Do":
+            self.drawn.add((name.decode("ascii"), self._states))
+        return len(self._states) <= _MOST_STATES
 
     def _ask(self, category: str, name: bytes) -> None:
         asked = name.decode("ascii")
@@ -210,12 +227,12 @@ class ContentReading:
     def _mark(self, mark: bytes) -> bool:
         """Say whether what is restored was saved, and text objects are not nested."""
         if mark == b"q":
-            self._saved.append((self._font, self._mode))
+            self._saved.append((self._font, self._mode, self._states))
             return len(self._saved) <= _MOST_OPEN
         if mark == b"Q":
             if not self._saved:
                 return False
-            self._font, self._mode = self._saved.pop()
+            self._font, self._mode, self._states = self._saved.pop()
         elif (mark == b"BT") == self._in_text:
             return False
         else:

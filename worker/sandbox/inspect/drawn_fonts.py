@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pikepdf
 
+from worker.sandbox.inspect.drawn_values import are_numbers, is_number, items
 from worker.sandbox.inspect.latin_glyphs import (
     BASES,
     CHARACTERS,
@@ -96,7 +97,7 @@ def is_plain_font(font: Any) -> bool:
     if is_embedded is None:
         return False
     if kind not in _SIMPLE:
-        return True
+        return kind != "/Type3" or _has_plain_glyphs(font)
     return _has_plain_widths(font) and (is_embedded or _is_known_by_name(font))
 
 
@@ -131,6 +132,22 @@ def _held_programs(holder: Any) -> bool | None:
     return bool(held)
 
 
+def _has_plain_glyphs(font: Any) -> bool:
+    """Return whether a font of Type 3 has what it is drawn by.
+
+    Source: ISO 32000-2, 9.6.4 (table 110).
+    """
+    encoding = font.get("/Encoding")
+    return (
+        are_numbers(font.get("/FontMatrix"), 6)
+        and are_numbers(font.get("/FontBBox"), 4)
+        and isinstance(font.get("/CharProcs"), pikepdf.Dictionary)
+        and isinstance(encoding, pikepdf.Dictionary)
+        and isinstance(encoding.get("/Differences"), pikepdf.Array)
+        and "/Widths" in font
+    )
+
+
 def _has_plain_widths(font: Any) -> bool:
     """Return whether widths are numbers of 16 bits, one for each code or more."""
     widths = font.get("/Widths")
@@ -143,18 +160,12 @@ def _has_plain_widths(font: Any) -> bool:
         and type(last) is int
         and 0 <= first <= last <= _CODE_MOST
         and len(widths) >= last - first + 1
-        and all(_is_width(each) for each in _items(widths))
+        and all(_is_width(each) for each in items(widths))
     )
 
 
-def _is_width(value: object) -> bool:
-    return (
-        not isinstance(value, pikepdf.Object | bool) and 0 <= value <= _WIDTH_MOST  # type: ignore[operator]  # what is no object of pikepdf is a number
-    )
-
-
-def _items(array: pikepdf.Object) -> list[Any]:
-    return [*array]
+def _is_width(value: Any) -> bool:
+    return is_number(value) and 0 <= value <= _WIDTH_MOST
 
 
 def _is_known_by_name(font: Any) -> bool:
@@ -185,7 +196,7 @@ def _differences(encoding: pikepdf.Object) -> Iterator[int | str | None]:
     if not isinstance(held, pikepdf.Array):
         yield None
         return
-    for each in _items(held):
+    for each in items(held):
         if isinstance(each, pikepdf.Name):
             yield str(each)[1:]
         else:
