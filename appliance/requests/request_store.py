@@ -66,7 +66,7 @@ _inspection: Final = lru_cache(maxsize=32)(inspection_from_json)
 """Of a text; one of thousands of pages takes 20 ms."""
 _WISHES: Final = ("level", "timestamp_policy", "digest", "tsa")
 _LATER: Final = signature_request.alias("later")
-_FOLLOWED: Final = exists().where(
+_COMES_LATER: Final = and_(
     _LATER.c.process == signature_request.c.process,
     or_(
         and_(
@@ -80,6 +80,7 @@ _FOLLOWED: Final = exists().where(
         ),
     ),
 )
+_FOLLOWED: Final = exists().where(_COMES_LATER)
 
 
 def holds(beside: FromClause, its: FromClause, own: FromClause) -> ColumnElement[bool]:
@@ -266,6 +267,28 @@ class RequestStore(Store):
         if lock:
             await self.lock_turns((request,))
         return (await self.named((request,))).get(request)
+
+    async def presets_after(
+        self, requests: Collection[RequestId]
+    ) -> dict[RequestId, list[SignaturePreset]]:
+        """What those who may sign after requests bring to their signatures.
+
+        Args:
+            requests: at most as many as one call signs.
+
+        Returns:
+            Nothing of a request after which nobody brings anything.
+        """
+        rows = await self._connection.execute(
+            select(signature_request.c.id, _LATER.c.preset)
+            .join(_LATER, _COMES_LATER)
+            .where(signature_request.c.id.in_(requests), _LATER.c.preset.is_not(None))
+        )
+        found: dict[RequestId, list[SignaturePreset]] = {}
+        for request, preset in rows:
+            brought = SignaturePreset.from_json(preset)
+            found.setdefault(RequestId(request), []).append(brought)
+        return found
 
     async def lock_turns(self, requests: Collection[RequestId]) -> None:
         """Keep others from moving those requests, and any of the same turns.

@@ -43,7 +43,7 @@ from appliance.domain.ports import (
     WorkNotifier,
 )
 from appliance.domain.requests.batch import SignBatch
-from appliance.domain.requests.preset import effective
+from appliance.domain.requests.preset import SignaturePreset, effective
 from appliance.domain.requests.request import (
     RequestView,
     SignCommand,
@@ -64,6 +64,7 @@ from appliance.signing.reexamination import Reexamination
 from appliance.signing.signing_rules import (
     CallParameters,
     check_document,
+    check_place_of_others,
     check_signable,
     repeated,
     standing,
@@ -375,10 +376,15 @@ class Signing:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         each = found.parameters.each
         stamps = await self._stamping.settle(transaction, each, found.fresh.values())
+        followed = [request for request, view in found.fresh.items() if view.followed]
+        later: Mapping[RequestId, Sequence[SignaturePreset]] = {}
+        if followed:
+            later = await RequestStore(transaction).presets_after(followed)
         for request, view in list(found.fresh.items()):
             try:
                 details = stamps[request].details
                 check_signable(view, each[request], person, now, details)
+                check_place_of_others(each[request], later.get(request, ()))
             except ApplianceError as exc:
                 found.refused[request] = exc
                 del found.fresh[request]

@@ -3,6 +3,7 @@
 Source: decisions "repeating firmar".
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -10,6 +11,7 @@ from appliance.domain.appearance.details import StampDetails
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Person
 from appliance.domain.ids import RequestId
+from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.request import (
     RequestView,
     SignCommand,
@@ -106,6 +108,30 @@ def check_signable(
     check_makeable(
         view.inspection, params, person, now, details, followed=view.followed
     )
+
+
+def check_place_of_others(
+    params: SignParameters, later: Iterable[SignaturePreset]
+) -> None:
+    """Refuse a signature that takes the fixed place of somebody who signs after it.
+
+    Args:
+        params: of the command.
+        later: what others bring to their signatures.
+
+    Raises:
+        ApplianceError: `SIGNERS_LOCKED_OUT`: it is in a field that is theirs, or
+            certifies, and they have to be seen in a field of their own making.
+    """
+    for preset in later:
+        theirs = preset.given.params
+        certifies = params.restriction is not Restriction.NO_VALUE
+        if theirs.field is not None:
+            is_taken = theirs.field == params.field
+        else:
+            is_taken = certifies and theirs.visible
+        if preset.fixed and is_taken:
+            raise ApplianceError(ErrorCode.SIGNERS_LOCKED_OUT)
 
 
 def standing(
