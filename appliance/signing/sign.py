@@ -384,7 +384,8 @@ class Signing:
             try:
                 details = stamps[request].details
                 check_signable(view, each[request], person, now, details)
-                check_place_of_others(each[request], later.get(request, ()))
+                if request in later:
+                    check_place_of_others(each[request], later[request])
             except ApplianceError as exc:
                 found.refused[request] = exc
                 del found.fresh[request]
