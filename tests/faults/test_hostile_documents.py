@@ -46,12 +46,14 @@ HOSTILE: Final[dict[str, Callable[[], bytes]]] = {
 
 @pytest.fixture
 def appliance() -> Iterator[Appliance]:
-    """One with the limits that it has by itself.
+    """One with the limits that it has by itself, but for how long a writer waits.
 
-    Nothing is left there of another test: what was answered by 202 is read on, and
+    SQLite has one writer, whom a machine that does much else keeps for seconds. Nothing
+    is left there of another test: what was answered by 202 is read on, and
     two people may have all places of a worker.
     """
-    with short_folder() as folder, Appliance.made(Path(folder)) as made:
+    patient = "[database]\nbusy_timeout_s = 60\n"
+    with short_folder() as folder, Appliance.made(Path(folder), more=patient) as made:
         yield made
 
 
