@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from pyhanko.pdf_utils.generic import ArrayObject, DictionaryObject, StreamObject
-from pyhanko.pdf_utils.misc import PdfDecodeLimitError
 
 from appliance.domain.documents import FindingKind
+from worker.sandbox.inspect.annotations import find_among_annotations
 from worker.sandbox.inspect.pages import Page, page_box, read_box
 from worker.sandbox.inspect.pdf_objects import (
     Budget,
@@ -23,8 +23,6 @@ from worker.sandbox.inspect.pdf_objects import (
     inherited,
     name,
     number,
-    raw_items,
-    resolve,
 )
 
 _UNSEEN: Final = 0x02 | 0x20  # Hidden, NoView
@@ -48,26 +46,13 @@ def find_missing_appearances(pages: Sequence[Page], budget: Budget) -> set[Findi
     Raises:
         DocumentRefusedError: `PDF_TOO_COMPLEX`, when the budget is used up.
     """
-    found: set[FindingKind] = set()
-    for page in pages:
-        for raw in raw_items(entry(page.node, "/Annots")):
-            budget.take()
-            try:
-                is_missing = _is_missing(resolve(raw), page)
-            except (MemoryError, PdfDecodeLimitError):
-                raise
-            except Exception:  # noqa: BLE001 (broken appearances raise anything)
-                found.add(FindingKind.UNEXAMINED_PARTS)
-                continue
-            if is_missing:
-                return found | {FindingKind.MISSING_APPEARANCES}
-    return found
+    return find_among_annotations(
+        pages, budget, _is_missing, FindingKind.MISSING_APPEARANCES
+    )
 
 
-def _is_missing(node: object, page: Page) -> bool:
+def _is_missing(node: DictionaryObject, page: Page) -> bool:
     """Return whether each program draws an annotation as it likes."""
-    if not isinstance(node, DictionaryObject):
-        return False
     subtype = name(node, "/Subtype")
     if subtype in _NEVER_DRAWN or int(number(entry(node, "/F")) or 0) & _UNSEEN:
         return False

@@ -17,9 +17,9 @@ from pyhanko.pdf_utils.generic import (
     NumberObject,
     StreamObject,
 )
-from pyhanko.pdf_utils.misc import PdfDecodeLimitError
 
 from appliance.domain.documents import FindingKind
+from worker.sandbox.inspect.annotations import find_among_annotations
 from worker.sandbox.inspect.pages import Page
 from worker.sandbox.inspect.pdf_objects import (
     Budget,
@@ -75,26 +75,11 @@ def find_odd_annotations(pages: Sequence[Page], budget: Budget) -> set[FindingKi
     Raises:
         DocumentRefusedError: `PDF_TOO_COMPLEX`, when the budget is used up.
     """
-    found: set[FindingKind] = set()
-    for page in pages:
-        for raw in raw_items(entry(page.node, "/Annots")):
-            budget.take()
-            try:
-                is_odd = _is_odd(resolve(raw))
-            except (MemoryError, PdfDecodeLimitError):
-                raise
-            except Exception:  # noqa: BLE001 (broken annotations raise anything)
-                found.add(FindingKind.UNEXAMINED_PARTS)
-                continue
-            if is_odd:
-                return found | {FindingKind.DRAWN_DIFFERENTLY}
-    return found
+    return find_among_annotations(pages, budget, _is_odd, FindingKind.DRAWN_DIFFERENTLY)
 
 
-def _is_odd(node: object) -> bool:
+def _is_odd(node: DictionaryObject, _page: Page) -> bool:
     """Return whether programs draw an annotation's look by rules of their own."""
-    if not isinstance(node, DictionaryObject):
-        return False
     flags: object = entry(node, "/F")
     if flags is not None and type(flags) is not NumberObject:
         return _draws(node)
