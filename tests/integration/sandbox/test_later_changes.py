@@ -13,6 +13,7 @@ from pyhanko.sign import PdfSignatureMetadata, PdfSigner
 from pyhanko.sign.fields import SigFieldSpec
 from pyhanko.stamp import TextStampStyle
 
+from appliance.domain.documents import FindingKind
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.verification import Answer, worst
 from tests.support.documents import pdfs
@@ -22,6 +23,7 @@ from tests.support.documents.software_signer import signed, software_signer
 from tests.support.documents.validators import pyhanko_verdicts, read_pdf
 from tests.support.processes.event_loops import run_apart
 from worker.pades import Validated, add_dss
+from worker.sandbox.inspection import inspect
 from worker.sandbox.verify.verify import verify, weigh
 
 
@@ -168,3 +170,20 @@ def test_mark_over_signed_text_is_told(
     assert report.valid
     assert report.text_covered is (Answer.YES if hides else Answer.NO)
     assert report.covered_pages == ((1,) if hides else ())
+
+
+@pytest.mark.parametrize("tail", [b"\n", b"\r\n", b" ", b"\n" * 999])
+def test_white_space_after_the_end_changes_nothing(tail: bytes) -> None:
+    """As mail gateways and forms on the web add it; no reader reads it."""
+    pdf = signed(pdfs.one_page()) + tail
+
+    assert {each.answer for each in weigh(pdf).values()} == {Answer.YES}
+    assert FindingKind.SIGNATURE_BROKEN not in inspect(pdf, 1).findings
+
+
+@pytest.mark.parametrize("tail", [b"x", b"\n% one line\n", b"\n" * 1_001])
+def test_anything_else_after_the_end_is_told(tail: bytes) -> None:
+    """Nor more white space than a reader looks back for the end."""
+    pdf = signed(pdfs.one_page()) + tail
+
+    assert {each.answer for each in weigh(pdf).values()} == {Answer.NO}

@@ -59,8 +59,10 @@ _NOT_PLAIN: Final = "is drawn with more than a text that can be compared with it
 _OBSCURED: Final = "shows letters that are hidden, over each other or out of order"
 _OTHER_FONT: Final = "is drawn in a font that was added after it"
 _UNPLACED: Final = "is shown in a place on which readers may not agree"
-_END_BYTES: Final = 7  # the marker and one end of line
-_LAST_BYTES: Final = re.compile(rb"%%EOF(?:\r\n|\n|\r)?\Z")
+_BLANKS_MAX: Final = 1_000
+"""White space after the last marker, as mail gateways add it, that ends no search."""
+_END_BYTES: Final = len(b"%%EOF") + _BLANKS_MAX
+_LAST_BYTES: Final = re.compile(rb"%%EOF[\0\t\n\f\r ]{0,1000}+\Z")
 _APPENDED: Final = refuted(
     CheckCode.APPENDED, "something is appended after the last revision"
 )
@@ -179,8 +181,7 @@ class RevisionHistory:
     def _ending(self, ends: Collection[int]) -> Check:
         """Check that the last revision ends the file.
 
-        White space after a revision counts: a signature that covers the file covers
-        it to its last byte.
+        White space after it is nothing that a reader reads.
         """
         kinds = {each.kind for each in self._structure.ambiguities}
         if AmbiguityKind.NOT_AT_END in kinds:
