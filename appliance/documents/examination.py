@@ -14,6 +14,7 @@ from appliance.domain.documents import (
     FindingKind,
     Inspection,
     Repair,
+    RepairedCopy,
     as_it_came,
 )
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
@@ -46,6 +47,14 @@ _BETTER_ANEW: Final = frozenset(
 """Findings that a copy does not have."""
 _READ: Final = _REPAIRABLE - {ErrorCode.PDF_MALFORMED}
 """Codes of files that were read, and are at fault in another way."""
+_DAMAGE: Final = {
+    ErrorCode.PDF_AMBIGUOUS: Damage.AMBIGUOUS,
+    ErrorCode.PDF_NO_PAGES: Damage.PAGE_TREE,
+}
+_LOOKS: Final = frozenset({Damage.LOOK, Damage.LOOK_UNKNOWN})
+"""What is said of the copy, and not of what was wrong."""
+REPAIR_FIELD: Final = "reparar"
+"""By which whoever sends a document refuses a copy of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +199,11 @@ class Examination:
         try:
             inspection = await self._inspector.inspect(pdf)
         except DocumentRefusedError as refusal:
-            if refusal.code not in _REPAIRABLE or not repairs:
+            if refusal.code not in _REPAIRABLE:
+                raise
+            if not repairs:
+                # Whoever wants no copy is told that this is why there is none.
+                refusal.extras.setdefault("field", REPAIR_FIELD)
                 raise
             refused = refusal
         if inspection is not None and not (repairs and _is_to_repair(inspection)):
@@ -206,15 +219,7 @@ class Examination:
                 # It was read: that it cannot be repaired is not what is wrong.
                 raise refused from None
             raise
-        damage = set(repaired.damage)
-        if refused is not None and refused.code is ErrorCode.PDF_AMBIGUOUS:
-            damage.add(Damage.AMBIGUOUS)
-        if (refused is not None and refused.code is ErrorCode.PDF_NO_PAGES) or (
-            inspection is not None and FindingKind.COUNT_LIES in inspection.findings
-        ):
-            damage.add(Damage.PAGE_TREE)
-        if damage <= {Damage.LOOK, Damage.LOOK_UNKNOWN}:
-            damage.add(Damage.SYNTAX)
+        damage = _damage_of(repaired, inspection, refused)
         origin = Repair(await sha256_of(pdf), tuple(sorted(damage)))
         return Examined(repaired.pdf, as_it_came(described, origin), origin)
 
@@ -240,6 +245,29 @@ class Examination:
                 params={"kinds": kinds},
                 extras={"avisos": refused},
             )
+
+
+def _damage_of(
+    copy: RepairedCopy,
+    inspection: Inspection | None,
+    refused: DocumentRefusedError | None,
+) -> set[Damage]:
+    """Say what was wrong with a file that was repaired.
+
+    Args:
+        copy: of it.
+        inspection: of the file, where it could be taken in.
+        refused: why it was not, otherwise.
+    """
+    damage = set(copy.damage)
+    if refused is not None and refused.code in _DAMAGE:
+        damage.add(_DAMAGE[refused.code])
+    if inspection is not None and FindingKind.COUNT_LIES in inspection.findings:
+        damage.add(Damage.PAGE_TREE)
+    if damage <= _LOOKS:
+        is_read = refused is not None and refused.code in _READ
+        damage.add(Damage.UNVERIFIABLE if is_read else Damage.SYNTAX)
+    return damage
 
 
 def _is_to_repair(inspection: Inspection) -> bool:

@@ -101,6 +101,10 @@ DAMAGES: Final[dict[Damage, str]] = {
     Damage.FORM_FIELDS: "Its form had fields of the same name, or some other fault.",
     Damage.SYNTAX: "It did not follow the format.",
     Damage.AMBIGUOUS: "Programs could read it in different ways.",
+    Damage.UNVERIFIABLE: (
+        "Some programs would have called a signature on it invalid, as it was."
+    ),
+    Damage.PAGES: "Some programs showed only part of its pages; the copy has them all.",
     Damage.USAGE_RIGHTS: "It granted rights that end with any change to it.",
     Damage.LOOK: "Some page looks different in the copy.",
     Damage.LOOK_UNKNOWN: (

@@ -10,6 +10,7 @@ from pyhanko.pdf_utils.crypt.permissions import StandardPermissions
 from pyhanko.pdf_utils.generic import DictionaryObject
 from pyhanko.pdf_utils.misc import PdfDecodeLimitError
 from pyhanko.pdf_utils.reader import PdfFileReader
+from pyhanko.pdf_utils.xref import ObjectHeaderReadError
 
 from appliance.domain.documents import FindingKind, Inspection
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
@@ -186,7 +187,10 @@ def _open(reader: PdfFileReader) -> set[FindingKind]:
         if reader.strict:
             raise  # tolerant reading may still understand it
         reason = type(exc).__name__
-        raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, reason) from exc
+        # A table that leads elsewhere says nothing of the encryption.
+        is_damaged = isinstance(exc, ObjectHeaderReadError)
+        code = ErrorCode.PDF_MALFORMED if is_damaged else ErrorCode.PDF_ENCRYPTED
+        raise DocumentRefusedError(code, reason) from exc
     if opened.status is AuthStatus.FAILED:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
     found = {FindingKind.ENCRYPTED_EMPTY_PASSWORD}

@@ -28,7 +28,7 @@ from worker.sandbox.inspect.trailer_checks import is_well_ended
 from worker.sandbox.metadata_repair import archival_part, mend_metadata
 from worker.sandbox.page_looks import are_drawn_alike
 from worker.sandbox.stream_repair import mend_streams
-from worker.sandbox.tree_repair import mend_tree
+from worker.sandbox.tree_repair import drop_missing_pages, mend_tree
 
 _HEADER: Final = b"%PDF-"
 _COPY: Final = b"copy of "
@@ -47,6 +47,7 @@ _IDENTIFIER: Final = re.compile(
 )
 # By qpdf's words, of which each warning is one sentence; some say nothing.
 _NO_NEWS: Final = re.compile(r"file is damaged|Resources is missing")
+_NO_PAGE: Final = re.compile(r"/Type key should be /Page")
 _DAMAGE: Final = (
     (Damage.STREAMS, re.compile(r"stream length|/Length|endstream")),
     (Damage.PAGE_TREE, re.compile(r"\bkid \d|/Pages|page tree")),
@@ -77,10 +78,12 @@ def repair(pdf: bytes) -> RepairedCopy:
     if _is_cut_off(pdf):
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "cut off")
     try:
-        with pikepdf.open(io.BytesIO(pdf), suppress_warnings=True) as opened:
+        file, mended = _opened(pdf)
+        with file as opened:
             _demand_unsigned(pdf, opened)
+            stated = _stated_pages(opened)
             pages = len(opened.pages)  # which mends the tree
-            mended = _mend(opened)
+            mended |= _mend(opened)
             # So that each file has a copy of its own: the record knows a document by
             # its bytes.
             name = hashlib.sha256(_COPY + pdf).digest()[:_ID_BYTES]
@@ -101,13 +104,47 @@ def repair(pdf: bytes) -> RepairedCopy:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "not repairable") from exc
     if len(copy) > BINARY_BYTES_MAX:
         raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "a large copy")
-    shows_all = _demand_same_pages(pdf, copy, pages)
+    made = any(_NO_PAGE.search(each) for each in said)
+    shows_all = _demand_same_pages(pdf, copy, pages, None if made else stated)
     if not shows_all:
-        mended.add(Damage.PAGE_TREE)
+        mended.add(Damage.PAGES)
     are_alike = shows_all and are_drawn_alike(pdf, copy)
     if not are_alike:
         mended.add(Damage.LOOK_UNKNOWN if are_alike is None else Damage.LOOK)
     return RepairedCopy(copy, _damage(pdf, said, mended))
+
+
+def _opened(pdf: bytes) -> tuple[pikepdf.Pdf, set[Damage]]:
+    """Open a file; without what stands in a page's place and is nothing.
+
+    qpdf gives up where such a page should inherit something.
+
+    Raises:
+        pikepdf.PdfError: it cannot be opened in that way either.
+    """
+    try:
+        return pikepdf.open(io.BytesIO(pdf), suppress_warnings=True), set()
+    except pikepdf.PasswordError:
+        raise
+    except pikepdf.PdfError:
+        out = io.BytesIO()
+        with pikepdf.open(
+            io.BytesIO(pdf), suppress_warnings=True, inherit_page_attributes=False
+        ) as opened:
+            if not drop_missing_pages(opened):
+                raise
+            _save(opened, out)
+        out.seek(0)
+        return pikepdf.open(out, suppress_warnings=True), {Damage.PAGE_TREE}
+
+
+def _stated_pages(opened: pikepdf.Pdf) -> int:
+    """The number of pages that the root of the tree states; 0 where it states none."""
+    tree = opened.Root.get("/Pages")
+    if not isinstance(tree, pikepdf.Dictionary):
+        return 0
+    stated: object = tree.get("/Count")
+    return stated if type(stated) is int else 0
 
 
 def _mend(opened: pikepdf.Pdf) -> set[Damage]:
@@ -286,8 +323,15 @@ def _save(opened: pikepdf.Pdf, out: io.BytesIO) -> None:
         )
 
 
-def _demand_same_pages(pdf: bytes, copy: bytes, pages: int) -> bool:
+def _demand_same_pages(pdf: bytes, copy: bytes, pages: int, stated: int | None) -> bool:
     """Refuse a copy that lacks pages which PDFium sees in the original, or adds others.
+
+    Args:
+        pdf: the original.
+        copy: of it.
+        pages: that qpdf found.
+        stated: the number of pages that the original states; None where qpdf made
+            pages of what was none.
 
     Returns:
         False where PDFium sees the first of its pages alone, as the original states
@@ -300,9 +344,11 @@ def _demand_same_pages(pdf: bytes, copy: bytes, pages: int) -> bool:
     if after is None or len(after) != pages:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "the copy is no better")
     before = _page_sizes(pdf)
-    if before is None or before == after:
+    if before == after or (before is None and stated is not None):
         return True
-    if before != after[: len(before)]:
+    if before is None:
+        raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "pages of something else")
+    if before != after[: len(before)] or len(before) != stated:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "pages would change")
     return False
 

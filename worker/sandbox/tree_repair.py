@@ -50,6 +50,32 @@ def mend_tree(opened: pikepdf.Pdf) -> set[Damage]:
     return found
 
 
+def drop_missing_pages(opened: pikepdf.Pdf) -> bool:
+    """Take out of the tree what stands in a page's place and is no dictionary.
+
+    Args:
+        opened: a file whose pages nobody has asked for yet.
+
+    Returns:
+        Whether anything was taken out.
+    """
+    found = False
+    todo, seen = [opened.Root.get("/Pages")], pikepdf.ObjectSet()
+    while todo:
+        node = todo.pop()
+        if not isinstance(node, pikepdf.Dictionary) or not seen.add(node):
+            continue
+        kids = node.get("/Kids")
+        if not isinstance(kids, pikepdf.Array):
+            continue
+        kept = [each for each in kids.as_list() if isinstance(each, pikepdf.Dictionary)]
+        if len(kept) < len(kids):
+            found = True
+            node.Kids = pikepdf.Array(kept)
+        todo.extend(kept)
+    return found
+
+
 def _is_plain(opened: pikepdf.Pdf, pages: int) -> bool:
     """Return whether each node has the entries of its type and its parent."""
     root = opened.Root.get("/Pages")

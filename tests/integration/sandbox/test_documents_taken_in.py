@@ -82,6 +82,11 @@ REFUSED = {
         422,
     ),
     "revision 5": (pdfs.encrypted(revision=5), ErrorCode.PDF_ENCRYPTED, 422),
+    "password, and a wrong table": (
+        pdfs.encrypted_with_wrong_table("secret"),
+        ErrorCode.PDF_PASSWORD_NEEDED,
+        422,
+    ),
     "own MAC": (hostile_pdfs.encrypted_with_mac(), ErrorCode.PDF_ENCRYPTED, 422),
     "unknown encryption": (
         hostile_pdfs.unknown_encryption(),
@@ -180,6 +185,8 @@ REPAIRED = {
     "page twice": hostile_pdfs.kids(b"3 0 R 3 0 R", 2),
     "page without a number": hostile_pdfs.kids(b"<</Type/Page>>", 1),
     "encrypted": damaged_and_encrypted(),
+    "encrypted, with a wrong table": pdfs.encrypted_with_wrong_table(),
+    "encrypted objects": pdfs.encrypted_objects(),
     "field loop": hostile_pdfs.plain(
         b"/AcroForm<</Fields[5 0 R]>>", o5=b"<</T(a)/Kids[5 0 R]>>"
     ),
@@ -298,6 +305,29 @@ async def test_damaged_document_is_signed_as_its_repaired_copy(
 def looks(pdf: bytes) -> list[str]:
     """Every page's picture, in short."""
     return [digest(picture) for picture in pictures(pdf)]
+
+
+async def test_sound_file_that_cannot_be_proven_is_not_called_damaged(
+    intake: Intake, sqlite_core: CoreFixture
+) -> None:
+    """What was wrong is that signatures on it would be called invalid."""
+    kept = await keep(intake, sqlite_core, pdfs.encrypted_objects())
+
+    assert kept.repair is not None
+    assert kept.repair.damage == (Damage.UNVERIFIABLE,)
+
+
+@pytest.mark.parametrize("kind", ["header late", "encrypted objects", "page twice"])
+async def test_refusal_for_want_of_a_copy_names_the_wish(
+    intake: Intake, sqlite_core: CoreFixture, kind: str
+) -> None:
+    """Whoever says `reparar: false` learns that this is why."""
+    integrator = await sqlite_core.integrator()
+
+    with pytest.raises(DocumentRefusedError) as caught:
+        await intake.examined(integrator, REPAIRED[kind], repairs=False)
+
+    assert caught.value.extras["field"] == "reparar"
 
 
 async def test_same_damaged_file_gets_the_same_copy(

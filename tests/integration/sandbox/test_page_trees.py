@@ -76,6 +76,15 @@ def paged(entries: bytes, **more: bytes) -> bytes:
 
 INNER: Final = b"<</Type/Pages/Parent 2 0 R/Kids[3 0 R]/Count 1%s>>"
 ODD: Final = {
+    "nothing in a page's place": document(
+        b"/Type/Pages/Kids[null 3 0 R]/Count 1" + BOX + FORMS % 6, PAGE
+    ),
+    "object that is not there in a page's place": document(
+        b"/Type/Pages/Kids[3 0 R 99 0 R]/Count 1" + BOX + FORMS % 6, PAGE
+    ),
+    "font in a page's place": document(
+        b"/Type/Pages/Kids[3 0 R 5 0 R]/Count 2" + BOX + FORMS % 6, PAGE
+    ),
     "parent outside of the tree": document(
         ABOVE,
         b"/Type/Page/Parent 8 0 R/Contents 4 0 R",
@@ -150,8 +159,9 @@ ODD: Final = {
     "content in an array in an array": contents(b"[[4 0 R] 4 0 R]"),
     "content that is a dictionary": contents(b"8 0 R", o8=b"<<>>"),
 }
-WITHOUT_COPY: Final = {"box that is partly one"}
-"""PDFium sees a page of another size than anybody could write."""
+WITHOUT_COPY: Final = {"box that is partly one", "font in a page's place"}
+"""PDFium sees a page of another size than anybody could write, or fewer pages than are
+stated."""
 
 PLAIN: Final = {
     "inherited": document(ABOVE, PAGE),
@@ -303,7 +313,7 @@ def test_pages_beyond_a_count_that_is_too_low_are_in_the_copy(count: bytes) -> N
     made = repair(pdf)
 
     assert is_hidden == (count in {b"/Count 1", b"/Count 2"})
-    assert ({Damage.PAGE_TREE, Damage.LOOK} <= {*made.damage}) == is_hidden
+    assert ({Damage.PAGES, Damage.LOOK} <= {*made.damage}) == is_hidden
     assert refusal(made.pdf) is None
     with closing(pypdfium2.PdfDocument(made.pdf)) as copy:
         widths = [copy.get_page_size(at)[0] for at in range(len(copy))]

@@ -116,6 +116,35 @@ def encrypted(
         return _saved(_document(1), encryption=wanted)
 
 
+def encrypted_with_wrong_table(
+    user: str = "", revision: Literal[2, 3, 4, 5, 6] = 4
+) -> bytes:
+    """One A4 page, encrypted, with each object three bytes before its stated place.
+
+    Args:
+        user: as of `encrypted`.
+        revision: likewise.
+    """
+
+    def moved(entry: re.Match[bytes]) -> bytes:
+        return b"%010d %s n" % (int(entry[1]) + 3, entry[2])
+
+    return re.sub(rb"(\d{10}) (\d{5}) n", moved, encrypted(user, revision=revision))
+
+
+def encrypted_objects(revision: Literal[4, 6] = 6) -> bytes:
+    """Two A4 pages, encrypted, with their objects in an object stream.
+
+    Args:
+        revision: as of `encrypted`.
+    """
+    wanted = pikepdf.Encryption(user="", owner="owner", R=revision)
+    pdf, out = _document(2), io.BytesIO()
+    mode = pikepdf.ObjectStreamMode.generate
+    pdf.save(out, encryption=wanted, object_stream_mode=mode)
+    return out.getvalue()
+
+
 def encrypted_in_trailer(revision: Literal[2, 3, 4, 5, 6]) -> bytes:
     """One A4 page, with its encryption dictionary within the trailer, as by MuPDF.
 
