@@ -271,6 +271,15 @@ async def original(number: str) -> Response:
     return file_response(pdf, "application/pdf", name)
 
 
+@blueprint.get("/<digits:number>/received")
+async def received(number: str) -> Response:
+    """`GET /admin/requests/{id}/received`: the file as it came in."""
+    name, pdf = await core().requests.download(
+        session.actor(), _id(number), signed=False, as_received=True
+    )
+    return file_response(pdf, "application/pdf", name)
+
+
 @blueprint.get("/<digits:number>/signed")
 async def signed(number: str) -> Response:
     """`GET /admin/requests/{id}/signed`: the newest signed PDF."""

@@ -152,7 +152,12 @@ class Requests:
             )
 
     async def download(
-        self, actor: str, request: RequestId, *, signed: bool
+        self,
+        actor: str,
+        request: RequestId,
+        *,
+        signed: bool,
+        as_received: bool = False,
     ) -> tuple[str, DocumentStream]:
         """A document for an administrator; that they have it is recorded.
 
@@ -160,6 +165,7 @@ class Requests:
             actor: for the audit.
             request: which.
             signed: the newest signed version; else what is to be signed.
+            as_received: of what is signed as a copy, the file that came in.
 
         Returns:
             The file's name and where its bytes come from.
@@ -176,6 +182,8 @@ class Requests:
         if signed and made is None:
             refuse_unsigned(view, self._clock.now())
         sha256 = view.sha256 if made is None else made.sha256
+        if as_received and view.repair is not None:
+            sha256 = view.repair.original_sha256
         pdf = await self._documents.stream(view.integrator, sha256)
         async with self._store.write() as transaction:
             transaction.audit.add(

@@ -79,6 +79,7 @@ _FILES: Final = frozenset(
         "assets.serve",
         "authority.download",
         "requests.original",
+        "requests.received",
         "requests.signed",
     }
 )

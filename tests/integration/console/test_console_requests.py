@@ -309,6 +309,25 @@ async def test_original_is_downloaded_and_recorded(console: Console) -> None:
     assert (await console.get("/admin/requests/999/original")).status == 404
 
 
+async def test_copy_and_file_as_received_are_both_downloaded(console: Console) -> None:
+    """Each by its own name on the page, and by its own hash in the audit."""
+    await console.person()
+    number = await console.request("20055361682", pdf=DAMAGED_PDF)
+    here = f"/admin/requests/{number}"
+    page = (await console.get(here)).text
+
+    assert "Descargar el original" not in page
+    for label, path, is_whole in (
+        ("Descargar la copia que se firma", "original", False),
+        ("Descargar el archivo tal como llegó", "received", True),
+    ):
+        assert f'href="{here}/{path}">{label}' in page
+        got = (await console.get(f"{here}/{path}")).text.encode()
+        assert (got == DAMAGED_PDF) == is_whole
+        *_, event = await console.services.audited(EventKind.DOCUMENT_DOWNLOADED)
+        assert event.detail == {"documentSha256": hashlib.sha256(got).hexdigest()}
+
+
 async def test_integrator_is_written_or_chosen(console: Console) -> None:
     """By its code or its whole name; not by a part, be it of one or of two."""
     await console.person()

@@ -221,12 +221,16 @@ class Console:
         await hold(self.services.store, person, cuil, self.clock.now(), name=name)
 
     async def request(
-        self, cuil: str, name: str = "contrato.pdf", code: str = "acme"
+        self,
+        cuil: str,
+        name: str = "contrato.pdf",
+        code: str = "acme",
+        pdf: bytes = PDF,
     ) -> int:
         """A document for somebody to sign."""
         order = IntakeOrder(code, cuil, name, None, "operador", ACTOR)
         self.clock.forward(1)
-        return await self.front.intake.create_request(order, PDF)
+        return await self.front.intake.create_request(order, pdf)
 
 
 def _users(services: Services) -> ConsoleLogin:
