@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 from urllib.parse import unquote
@@ -14,7 +14,13 @@ from appliance.documents.docmdp_policy import new_field, obstacle
 from appliance.domain.appearance.geometry import as_seen, size_as_seen
 from appliance.domain.appearance.presets import Corner
 from appliance.domain.canonical_json import canonical_json
-from appliance.domain.documents import NAME_LENGTH, EmptyField, signed_name
+from appliance.domain.documents import (
+    NAME_LENGTH,
+    Damage,
+    EmptyField,
+    FindingKind,
+    signed_name,
+)
 from appliance.domain.embedding import (
     Claim,
     EmbedSessionDocument,
@@ -38,7 +44,7 @@ from appliance.domain.requests.request_batch import BatchDocument
 from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.vocab import RequestState
 from appliance.web import i18n, problems
-from appliance.web.document_warnings import FINDINGS
+from appliance.web.document_warnings import DAMAGES, FINDINGS
 from embed.fields import described, first_fault
 from embed.protocol import INIT_FIELDS, USER_FIELDS
 
@@ -59,6 +65,8 @@ _BATCH_STATES: Final = {
     RequestState.EXPIRED: "expired",
 }
 """How a document of a batch stands."""
+_TOLD: Final = frozenset({Damage.LOOK, Damage.LOOK_UNKNOWN})
+"""Of copies, what findings of their own tell."""
 _FARTHEST_PT: Final = 14_400_000
 """More than any page is wide: 200 in, and the largest UserUnit that is in use."""
 
@@ -359,10 +367,18 @@ def _document(view: EmbedSessionView, lang: str) -> dict[str, object] | None:
         "preset": _preset(document.preset),
         "terms": _terms(document.terms),
         "fields": [_field(field, document, lang) for field in inspection.signing.empty],
-        "findings": [
-            i18n.translate(lang, FINDINGS[kind]) for kind in inspection.findings
-        ],
+        "findings": [i18n.translate(lang, each) for each in _told(document)],
     }
+
+
+def _told(document: EmbedSessionDocument) -> Iterator[str]:
+    """What the signer is told of a document; of a copy, what was wrong as well."""
+    for kind in document.inspection.findings:
+        yield FINDINGS[kind]
+        if kind is FindingKind.REPAIRED and document.repair is not None:
+            yield from (
+                DAMAGES[each] for each in document.repair.damage if each not in _TOLD
+            )
 
 
 def _preset(preset: SignaturePreset | None) -> dict[str, object] | None:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from appliance.domain.appearance.presets import Corner
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import Inspection
+from appliance.domain.documents import Inspection, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import parse_cuil
 from appliance.domain.ids import IntegratorId, RequestId
@@ -99,6 +99,8 @@ class EmbedSessionDocument:
     """What whoever asks for the signature wrote to the signers."""
     preset: SignaturePreset | None = None
     """Look and place that whoever asked for the signature wants."""
+    repair: Repair | None = None
+    """Where it comes from, when it is a copy of what came in."""
 
     @property
     def look(self) -> SignParameters:

@@ -288,6 +288,7 @@ async def _document(
             request.followed,
             await ProcessStore(transaction).message(request.process),
             request.preset,
+            request.repair,
         )
     if session.document is None:
         return None
@@ -295,7 +296,9 @@ async def _document(
     if stored is None:
         return None
     name = session.document_name or ""
-    return EmbedSessionDocument(name, stored.sha256, stored.inspection)
+    return EmbedSessionDocument(
+        name, stored.sha256, stored.inspection, repair=stored.repair
+    )
 
 
 async def _signer(

@@ -268,6 +268,18 @@ export class Flow extends Batch {
     if (this.session?.document && this.#shown()) this.#tools();
   }
 
+  /** Say what the service says of the document in the language in use, too. */
+  async retell() {
+    const shown = this.session?.document;
+    if (!shown) return;
+    const told = await call("state").catch(() => null);
+    // Meanwhile there may be another document, or none.
+    if (!told?.document || told.document.sha256 !== this.session.document?.sha256) return;
+    // Steps keep the session that they were drawn with.
+    Object.assign(this.session.document, told.document);
+    this.redraw();
+  }
+
   read() {
     // Of a document that the host brought, it was read first: the order stays.
     if (this.session.proven && !this.#isHosts && !this.#own) this._whoFirst = true;

@@ -65,6 +65,7 @@ async function switchLanguage() {
   await loadLanguage(currentLanguage() === "es" ? "en" : "es", boot.statics);
   dress();
   flow.redraw();
+  await flow.retell();
 }
 
 /** What stands on the page whatever the step, in the language in use. */

@@ -199,6 +199,26 @@ async def test_reason_is_kept_and_rejecting_is_asked(
     assert (await site.wait(page, "rejected"))["reason"] == "Falta el anexo"
 
 
+async def test_warnings_change_language(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """What the service says of the document, too; what was read stays on the screen."""
+    damaged = pdfs.javascript() + b"tail"
+    await site.open(page, person, autoLoadFile=file_of(damaged))
+    frame = site.frame(page)
+    await at(frame, "read")
+    warnings = frame.locator(".warning")
+    await expect(warnings).to_contain_text("Tenía bytes antes de su comienzo")
+    await expect(warnings).to_contain_text("El documento")
+
+    await frame.locator("#language").click()
+
+    await expect(warnings).to_contain_text("There were bytes before its start")
+    await expect(warnings).not_to_contain_text("El documento")
+    await go(frame)
+    await at(frame, "code")
+
+
 async def test_errors_and_hidden_words_change_language(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
