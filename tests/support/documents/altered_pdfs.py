@@ -324,6 +324,6 @@ ATTACKS: Final[dict[str, Attack]] = {
     "shadow: replace": shadow_replace,
     "shadow: font": shadow_font,
     "shadow: hide and replace": shadow_hide_and_replace,
-    "blank lines": lambda sign: sign(hostile_pdfs.plain()) + b"\n\n\n",
+    "blank lines": lambda sign: sign(hostile_pdfs.plain()) + b"\n" * 1_100,
 }
 """What is known, by its name."""
