@@ -35,6 +35,7 @@ from tests.support.hosts.waiting_documents import (
     leave_documents,
 )
 from tests.support.processes.scratch import short_folder
+from tests.support.services.postgres import PostgresServer
 
 NOW: Final = Tree.present()
 pytestmark = pytest.mark.long
@@ -67,12 +68,19 @@ class Upgraded:
         return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-@pytest.fixture(scope="module")
-def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upgraded]:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def upgraded(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    postgres_server: PostgresServer,
+) -> Iterator[Upgraded]:
     """Left by an earlier tree; served by this one from here on."""
     earlier = Tree.committed(tmp_path_factory.mktemp("tree"), before_one_reading())
+    database = None
+    if request.param == "postgresql":
+        database = postgres_server.url(postgres_server.create_database())
     with short_folder() as folder, receiving(204) as (url, came):
-        site = TreeInstallation(folder)
+        site = TreeInstallation(folder, database)
         with site.running(earlier):
             site.run(earlier, "demo", "setup")
             backend = Backend.at(site)

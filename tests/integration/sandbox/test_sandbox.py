@@ -294,7 +294,9 @@ async def test_changed_bytes_are_told(sandbox: SandboxServer) -> None:
     assert signature.reason == "the signed bytes were changed"
 
 
-@pytest.mark.parametrize("tail", [b"\n" * 1_001, b"\n% more\n", b"7 0 obj\n<<>>\nendobj\n"])
+@pytest.mark.parametrize(
+    "tail", [b"\n" * 1_001, b"\n% more\n", b"7 0 obj\n<<>>\nendobj\n"]
+)
 async def test_bytes_after_the_last_revision_are_told(
     sandbox: SandboxServer, tail: bytes
 ) -> None:

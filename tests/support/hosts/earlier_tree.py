@@ -113,10 +113,12 @@ class TreeInstallation:
 
     Args:
         folder: a short, private, empty one.
+        database: URL of an empty database; None: the SQLite of a trial.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, database: str | None = None) -> None:
         self.folder = folder
+        self._database = database
         self.settings = folder / "settings.toml"
         self._log = folder / "log"
 
@@ -150,6 +152,9 @@ class TreeInstallation:
     def bring_up(self, tree: Tree) -> None:
         """What `./quickstart` does before it starts the appliance; again is no harm."""
         self.run(tree, "init", "--trial", str(self.folder))
+        if self._database is not None and "database" not in self.toml():
+            with self.settings.open("a", encoding="utf-8") as settings:
+                settings.write(f'\n[database]\nurl = "{self._database}"\n')
         self.run(tree, "migrate")
         self.run(tree, "hsm", "init")
 
