@@ -71,3 +71,24 @@ async def test_turns_and_mails_fit(
         ):
             await page.goto(administrator.url(path))
             assert await page.evaluate(_CUT_OFF) == []
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_copy_and_what_was_wrong_fit(
+    page: Page, appliance: Appliance, width: int
+) -> None:
+    """Of a document that is signed as a copy: both files, both hashes, all warnings."""
+    administrator = new_administrator(appliance)
+    with backend_of(appliance) as backend:
+        person = appliance.new_person()
+        told = backend.made(pdfs.javascript() + b"tail", person)
+        request = told["firmantes"][0]["solicitudId"]
+        await page.set_viewport_size({"width": width, "height": 900})
+        await administrator.sign_in(page, f"/admin/requests/{request}")
+        for label in (
+            "Descargar la copia que se firma",
+            "Descargar el archivo tal como llegó",
+        ):
+            await expect(page.get_by_role("link", name=label)).to_be_visible()
+        await expect(page.get_by_text("distinta. Tenía bytes")).to_have_count(2)
+        assert await page.evaluate(_CUT_OFF) == []
