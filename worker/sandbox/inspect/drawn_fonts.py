@@ -50,6 +50,8 @@ _BLANKS: Final = frozenset({9, 10, 13, 32, 160, 173})
 """Codes that programs leave blank, or a map may do without."""
 _PROGRAM_BYTES: Final = 8_388_608
 _CMAP_BYTES: Final = 262_144
+_CODED_BYTES: Final = 65_536
+"""Coded data of another kind than deflate that are decoded whole."""
 _IDENTITY: Final = frozenset({"/Identity-H", "/Identity-V"})
 _PREDEFINED: Final = frozenset(
     f"/{each}-{direction}"
@@ -221,7 +223,9 @@ def _unfolded(stream: Any, most: int) -> bytes:
     if coding is None:
         return data if len(data) <= most else b""
     if coding != pikepdf.Name.FlateDecode or stream.get("/DecodeParms") is not None:
-        return _unfolded_by_qpdf(stream, most) if len(data) <= _CMAP_BYTES else b""
+        # One filter on another unfolds beyond all bounds.
+        is_small = isinstance(coding, pikepdf.Name) and len(data) <= _CODED_BYTES
+        return _unfolded_by_qpdf(stream, most) if is_small else b""
     inflater = zlib.decompressobj()
     try:
         out = inflater.decompress(data, most + 1)
