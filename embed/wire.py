@@ -66,7 +66,7 @@ _BATCH_STATES: Final = {
 }
 """How a document of a batch stands."""
 _TOLD: Final = frozenset({Damage.LOOK, Damage.LOOK_UNKNOWN})
-"""Of copies, what findings of their own tell."""
+"""Damages that have a finding of their own, which is shown instead."""
 _FARTHEST_PT: Final = 14_400_000
 """More than any page is wide: 200 in, and the largest UserUnit that is in use."""
 
@@ -372,7 +372,7 @@ def _document(view: EmbedSessionView, lang: str) -> dict[str, object] | None:
 
 
 def _told(document: EmbedSessionDocument) -> Iterator[str]:
-    """What the signer is told of a document; of a copy, what was wrong as well."""
+    """Warnings about a document; for a repaired copy, also its faults."""
     for kind in document.inspection.findings:
         yield FINDINGS[kind]
         if kind is FindingKind.REPAIRED and document.repair is not None:

@@ -52,7 +52,7 @@ _DAMAGE: Final = {
     ErrorCode.PDF_NO_PAGES: Damage.PAGE_TREE,
 }
 _LOOKS: Final = frozenset({Damage.LOOK, Damage.LOOK_UNKNOWN})
-"""What is said of the copy, and not of what was wrong."""
+"""Damages that describe the copy; they do not name a fault of the original."""
 REPAIR_FIELD: Final = "reparar"
 """By which whoever sends a document refuses a copy of it."""
 

@@ -100,7 +100,7 @@ class EmbedSessionDocument:
     preset: SignaturePreset | None = None
     """Look and place that whoever asked for the signature wants."""
     repair: Repair | None = None
-    """Where it comes from, when it is a copy of what came in."""
+    """Original and faults of a repaired copy; None for a document taken as it came."""
 
     @property
     def look(self) -> SignParameters:

@@ -77,7 +77,7 @@ async def test_turns_and_mails_fit(
 async def test_copy_and_what_was_wrong_fit(
     page: Page, appliance: Appliance, width: int
 ) -> None:
-    """Of a document that is signed as a copy: both files, both hashes, all warnings."""
+    """A repaired document: both files, both hashes and all warnings."""
     administrator = new_administrator(appliance)
     with backend_of(appliance) as backend:
         person = appliance.new_person()

@@ -1,4 +1,4 @@
-"""Fonts by which programs show another text than the signer sees are told.
+"""Fonts for which programs may choose different glyphs are reported.
 
 Source: docs/documents.md "What each program draws in its own way".
 """

@@ -1,4 +1,4 @@
-"""Fonts whose letters programs choose by different ways.
+"""Fonts for which programs may choose different glyphs.
 
 A font program may hold several maps from codes to glyphs. A signer is shown 100 where
 others read 900 if two of them disagree, since each program goes its own way through
@@ -45,7 +45,7 @@ _UNICODE: Final = frozenset(
 _SYMBOLS: Final = (3, 0)
 _MACINTOSH: Final = (1, 0)
 _PRIVATE: Final = 0xF000
-"""Where maps of symbols have their codes (ISO 32000-2, 9.6.5.4)."""
+"""Offset of the codes in a (3, 0) map (ISO 32000-2, 9.6.5.4)."""
 _BLANKS: Final = frozenset({9, 10, 13, 32, 160, 173})
 """Codes that programs leave blank, or a map may do without."""
 _PROGRAM_BYTES: Final = 8_388_608
