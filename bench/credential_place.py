@@ -26,9 +26,9 @@ from appliance.documents.document_store import DocumentStore
 from appliance.domain.activation import (
     Activation,
     ActivationDocument,
+    ActivationFormat,
     Seal,
     activation_data,
-    epoch_at,
 )
 from appliance.domain.documents import Inspection, PageBox
 from appliance.domain.errors import FieldInvalidError, TsaUnavailableError
@@ -45,6 +45,7 @@ from appliance.domain.keys import DigestAlgorithm, KeyMode, WrappedKey
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import CredentialState, SignatureLevel, VouchedBy
+from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import lock_outer, seal_to
@@ -181,6 +182,7 @@ class CredentialPlace:
             core.clock,
             HOST,
             installation,
+            PinnedFormat(core.settings.activation_format_file),
         )
         self._claims = Claims(
             core.store,
@@ -353,7 +355,7 @@ class CredentialPlace:
 
     def _seal(self, new: Activation, credential: Credential) -> Seal:
         """What the owner's password would have a front seal to this host."""
-        epoch = epoch_at(new.created)
+        epoch = ActivationFormat.WHOLE.epoch_at(new.created)
         public = self._folder.make(epoch)
         unlock = self._unlock(credential)
         return Seal(

@@ -32,6 +32,7 @@ from appliance.domain.hsm_tasks import slot_host
 from appliance.domain.vocab import Environment
 from appliance.identity.signers_for_tests_in_prod import SignersForTestsInProd
 from appliance.integrators.key_expiry import KeyExpiry
+from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.mail.work import MailUpkeep
@@ -150,6 +151,7 @@ def _worker(
         clock,
         slot_host(slot),
         installation,
+        PinnedFormat(settings.activation_format_file),
     )
     authority = Authority(session, files.ca_certificate, settings)
     publishing = Publishing(core.store, clock, settings.pki, slot, core.work_notifier)

@@ -63,6 +63,7 @@ from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.integrators.call_rates import CallRates
 from appliance.integrators.integrators import Integrators
 from appliance.integrators.logos import Logos
+from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.health import Health, SharedHealth
 from appliance.keys.hsm_tasks import HsmTasks
@@ -196,6 +197,7 @@ async def open_front(
             PinnedIdentities(settings.worker_identity_file),
             clock,
             settings.installation,
+            PinnedFormat(settings.activation_format_file),
         )
         stamping = Stamping(settings.stamp, settings.verify_url)
         signing = Signing(

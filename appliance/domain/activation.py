@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from enum import IntEnum
 from operator import attrgetter
 from typing import Final
 
@@ -27,10 +28,8 @@ from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import ActivationState, IntentState, ItemState, VouchedBy
 
-EPOCH_S: Final = 600
-"""How long an activation key is the newest of its host, in seconds."""
-EPOCHS_KEPT: Final = 2
-"""Epochs whose private half is kept: the present one and the one before."""
+_FIRST_OF_MINUTES: Final = 10_000_000
+"""Lowest number of an epoch of 60 seconds: those of 600 come to it in 2160."""
 MAX_HOSTS: Final = 8
 """Most hosts that one activation is sealed to."""
 MOST_DOCUMENTS: Final = 64
@@ -39,7 +38,6 @@ _WORTH_SHARING: Final = 16
 """Documents that two workers sign sooner than one."""
 SIGNING_PASSWORD: Final = "sign-pwd"  # noqa: S105 (a word, no secret)
 """The factor that each signature adds to those of the sign-in."""
-_STATEMENT: Final = b"rubrica/activation-key/1\0"
 
 
 def activation_count(documents: int) -> int:
@@ -56,14 +54,62 @@ def activation_count(documents: int) -> int:
     return 2 * -(-documents // (2 * MOST_DOCUMENTS))
 
 
-def epoch_at(at: datetime) -> int:
-    """Number of the epoch that a time falls into."""
-    return int(at.timestamp()) // EPOCH_S
+class ActivationFormat(IntEnum):
+    """What a consent binds, and how its hosts number their activation keys.
+
+    A seal is of the format of the key that it was sealed to, and the number of that
+    key's epoch tells which: no row says it. The oldest format that counts on a machine
+    stands in a file there (`appliance.keys.activation_format`).
+    """
+
+    FIRST = 1
+    """Of releases up to 0.1: epochs of ten minutes."""
+    WHOLE = 2
+    """Epochs of one minute."""
+
+    @property
+    def epoch_s(self) -> int:
+        """Duration for which an activation key is the newest of its host, seconds."""
+        return 600 if self is ActivationFormat.FIRST else 60
+
+    @property
+    def epochs_kept(self) -> int:
+        """Epochs whose private halves are kept, the present one among them."""
+        return 2 if self is ActivationFormat.FIRST else 5
+
+    @property
+    def first_epoch(self) -> int:
+        """Lowest number of an epoch of this format."""
+        return 0 if self is ActivationFormat.FIRST else _FIRST_OF_MINUTES
+
+    @property
+    def statement(self) -> bytes:
+        """Domain of the statement about an activation key."""
+        return f"rubrica/activation-key/{self.value}\0".encode()
+
+    def epoch_at(self, at: datetime) -> int:
+        """Number of the epoch that a time falls into."""
+        return int(at.timestamp()) // self.epoch_s
+
+    def oldest_kept(self, at: datetime) -> int:
+        """Number of the oldest epoch whose private half is kept at a time."""
+        return self.epoch_at(at) - self.epochs_kept + 1
+
+
+def format_of(epoch: int) -> ActivationFormat:
+    """Format of an activation key, and of what was sealed to it.
+
+    Args:
+        epoch: of the key.
+    """
+    if epoch < _FIRST_OF_MINUTES:
+        return ActivationFormat.FIRST
+    return ActivationFormat.WHOLE
 
 
 def epoch_start(epoch: int) -> datetime:
-    """When an epoch begins."""
-    return datetime.fromtimestamp(epoch * EPOCH_S, UTC)
+    """Beginning of an epoch."""
+    return datetime.fromtimestamp(epoch * format_of(epoch).epoch_s, UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +256,7 @@ def key_statement(installation: str, host: str, epoch: int, public: bytes) -> by
         epoch: for which it was made.
         public: the X25519 public key, 32 bytes.
     """
-    return _STATEMENT + canonical_json(
+    return format_of(epoch).statement + canonical_json(
         {
             "installation": installation,
             "host": host,
@@ -233,6 +279,11 @@ class ActivationKey:
     signature: bytes = field(repr=False)
     made: datetime
 
+    @property
+    def format(self) -> ActivationFormat:
+        """Format of what is sealed to it."""
+        return format_of(self.epoch)
+
 
 @dataclass(frozen=True, slots=True)
 class Seal:
@@ -242,6 +293,11 @@ class Seal:
     epoch: int
     sealed: bytes = field(repr=False)
     """HPKE: encapsulated key and ciphertext."""
+
+    @property
+    def format(self) -> ActivationFormat:
+        """Format of what it is bound to."""
+        return format_of(self.epoch)
 
 
 def _instant(at: datetime) -> str:
@@ -254,22 +310,27 @@ def _info(fields: dict[str, object]) -> bytes:
 
 
 def newest_of_each(
-    keys: Sequence[ActivationKey], hosts: Sequence[str], now: datetime
+    keys: Sequence[ActivationKey],
+    hosts: Sequence[str],
+    now: datetime,
+    oldest: ActivationFormat = ActivationFormat.FIRST,
 ) -> list[ActivationKey]:
     """The newest key of each host that may be sealed to now, by host.
 
-    An epoch before the last or after the next is none: its private half is gone,
-    or somebody's clock is wrong by more than an epoch.
+    A key of a later format is newer than any of an earlier one. An epoch before the
+    last or after the next is none: its private half is gone or about to be, or
+    somebody's clock is wrong by more than an epoch.
 
     Args:
         keys: published ones, of any epochs.
-        hosts: which may be sealed to; of more than `MAX_HOSTS` the first ones.
+        hosts: those that may be sealed to; of more than `MAX_HOSTS` the first ones.
         now: the time.
+        oldest: format that counts.
     """
-    present = epoch_at(now)
     newest: dict[str, ActivationKey] = {}
     for key in sorted(keys, key=attrgetter("epoch")):
-        if present - 1 <= key.epoch <= present + 1:
+        present = key.format.epoch_at(now)
+        if key.format >= oldest and present - 1 <= key.epoch <= present + 1:
             newest[key.host] = key
     chosen = [newest[host] for host in sorted(set(hosts)) if host in newest]
     return chosen[:MAX_HOSTS]

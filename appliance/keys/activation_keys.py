@@ -4,8 +4,10 @@ The private halves are the worker's business (`worker.signing.activation_keys`);
 are the rows by which fronts know the public ones.
 """
 
+from datetime import datetime
+
 from appliance.core.unit_of_work import Database
-from appliance.domain.activation import EPOCHS_KEPT, ActivationKey
+from appliance.domain.activation import ActivationFormat, ActivationKey
 from appliance.keys.worker_store import ActivationKeyStore
 
 
@@ -38,11 +40,19 @@ class PublishedKeys:
         async with self._store.write() as transaction:
             await ActivationKeyStore(transaction).publish(key)
 
-    async def forget_before(self, epoch: int) -> int:
-        """Delete the keys of every host that are too old; how many there were.
+    async def forget_old(self, now: datetime) -> int:
+        """Delete the keys of every host whose private halves are gone by now.
 
         Args:
-            epoch: the present one.
+            now: the time.
+
+        Returns:
+            How many there were.
         """
+        count = 0
         async with self._store.write() as transaction:
-            return await ActivationKeyStore(transaction).forget(epoch - EPOCHS_KEPT + 1)
+            for kind in ActivationFormat:
+                count += await ActivationKeyStore(transaction).forget(
+                    kind.first_epoch, kind.oldest_kept(now)
+                )
+        return count

@@ -19,6 +19,7 @@ from appliance.domain.activation import (
 from appliance.domain.clock import Clock
 from appliance.domain.errors import HsmUnavailableError
 from appliance.domain.ports import WorkerIdentities
+from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 
 ALIVE: Final = timedelta(seconds=15)
@@ -34,6 +35,7 @@ class SigningHosts:
         identities: those that are pinned.
         clock: the time.
         installation: the setting of that name.
+        pinned: the oldest activation format that counts here.
     """
 
     def __init__(
@@ -42,11 +44,13 @@ class SigningHosts:
         identities: WorkerIdentities,
         clock: Clock,
         installation: str,
+        pinned: PinnedFormat,
     ) -> None:
         self._store = store
         self._identities = identities
         self._clock = clock
         self._installation = installation
+        self._pinned = pinned
         self._believed: set[ActivationKey] = set()
 
     async def live(self) -> tuple[ActivationKey, ...]:
@@ -74,7 +78,7 @@ class SigningHosts:
         believed = [
             key for key in published if key in self._believed or self._believe(key)
         ]
-        if chosen := newest_of_each(believed, hosts, now):
+        if chosen := newest_of_each(believed, hosts, now, self._pinned.oldest):
             return tuple(chosen)
         msg = "no signing host has an activation key of a pinned identity"
         raise HsmUnavailableError(msg)

@@ -96,9 +96,16 @@ class ActivationKeyStore(Store):
             for row in rows
         ]
 
-    async def forget(self, before: int) -> int:
-        """Delete keys of epochs before that; how many there were."""
+    async def forget(self, since: int, before: int) -> int:
+        """Delete keys of a range of epochs; how many there were.
+
+        Args:
+            since: the first of them.
+            before: the first that stays.
+        """
         result = await self._connection.execute(
-            delete(activation_key).where(activation_key.c.epoch < before)
+            delete(activation_key).where(
+                activation_key.c.epoch >= since, activation_key.c.epoch < before
+            )
         )
         return result.rowcount

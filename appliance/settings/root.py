@@ -140,6 +140,11 @@ class Settings(Section):
         return self.data_dir / "pki" / "worker-identity.pem"
 
     @property
+    def activation_format_file(self) -> Path:
+        """The oldest activation format that counts on this machine."""
+        return self.data_dir / "pki" / "activation-format"
+
+    @property
     def document_key_file(self) -> Path:
         """Where the key over the keys of integrators' documents is kept."""
         secrets = self.secrets

@@ -14,9 +14,8 @@ from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.download_link_store import DownloadLinkStore
 from appliance.domain.activation import (
-    EPOCH_S,
-    EPOCHS_KEPT,
     ActivationDocument,
+    ActivationFormat,
     Overdue,
 )
 from appliance.domain.audit import AuditEvent
@@ -52,7 +51,9 @@ _STATUS_KEPT: Final = timedelta(days=1)
 _KEYS_KEPT: Final = timedelta(days=30)
 _KEYS_AT_ONCE: Final = 1000
 """Each request may leave one: what has come together is not deleted in one go."""
-_SEALS_KEPT: Final = timedelta(seconds=EPOCHS_KEPT * EPOCH_S)
+_SEALS_KEPT: Final = timedelta(
+    seconds=max(kind.epochs_kept * kind.epoch_s for kind in ActivationFormat)
+)
 """Longest that anything sealed can be opened."""
 _USED_UP: Final = "attempts used up"
 

@@ -34,7 +34,7 @@ from appliance.core.database import tables
 from appliance.core.secrets.key_files import read_key_ring
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.activation import (
-    epoch_at,
+    ActivationFormat,
     key_statement,
 )
 from appliance.domain.errors import ActivationInvalidError
@@ -194,7 +194,9 @@ def test_no_front_seals_to_a_key_of_the_thief(scene: Scene, kind: str) -> None:
     """Layer pinned identity: not the thief's. Layer epoch: not an old one's."""
     appliance, host = scene.appliance, kind.replace(" ", "-")
     public = X25519PrivateKey.generate().public_key().public_bytes_raw()
-    epoch = epoch_at(datetime.now(UTC)) - (3 if kind == "old epoch" else 0)
+    epoch = ActivationFormat.WHOLE.epoch_at(datetime.now(UTC)) - (
+        6 if kind == "old epoch" else 0
+    )
     statement = key_statement(appliance.settings.installation, host, epoch, public)
     if kind == "old epoch":
         identity, signature = run_apart(_true_statement(appliance, statement))

@@ -28,11 +28,11 @@ from appliance.documents.document_files import (
 from appliance.domain.activation import (
     Activation,
     ActivationDocument,
+    ActivationFormat,
     Claim,
     CsrBinding,
     IssueBinding,
     activation_data,
-    epoch_at,
     epoch_start,
     key_statement,
 )
@@ -205,7 +205,8 @@ def statement(given: Given) -> str:
 
 def epoch(given: Given) -> dict[str, object]:
     """The epoch of a time, and when it begins."""
-    number = epoch_at(at(given["at"]))
+    kind = ActivationFormat(given.get("format", 1))
+    number = kind.epoch_at(at(given["at"]))
     return {"epoch": number, "begins": epoch_start(number).isoformat()}
 
 

@@ -152,10 +152,18 @@ STATEMENTS: Final = {
         "epoch": 2965704,
         "public": "09" * 32,
     },
+    "a host's key of a minute": {
+        "installation": "rubrica",
+        "host": "firma-a.example",
+        "epoch": 29657040,
+        "public": "09" * 32,
+    },
 }
 EPOCHS: Final = {
     "its first moment": {"at": "2026-05-25T12:00:00+00:00"},
     "its last one, in another zone": {"at": "2026-05-25T09:09:59.999999-03:00"},
+    "a minute's first moment": {"at": "2026-05-25T12:00:00+00:00", "format": 2},
+    "its last one": {"at": "2026-05-25T12:00:59.999999+00:00", "format": 2},
 }
 COMMANDS: Final[Cases] = {
     "all defaults": {"request": 7, "parameters": PARAMETERS},

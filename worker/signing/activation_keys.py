@@ -20,7 +20,7 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -28,16 +28,17 @@ import structlog
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from appliance.domain.activation import (
-    EPOCHS_KEPT,
+    ActivationFormat,
     ActivationKey,
     Seal,
-    epoch_at,
     epoch_start,
+    format_of,
     key_statement,
 )
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import Environment
+from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.key_encryption import open_seal
 from appliance.settings import SettingsError
@@ -64,6 +65,7 @@ class ActivationKeys:
         clock: the time.
         host: whose they are.
         installation: the setting of that name.
+        pinned: the oldest format that counts here.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class ActivationKeys:
         clock: Clock,
         host: str,
         installation: str,
+        pinned: PinnedFormat,
     ) -> None:
         self._folder = folder
         self._published = published
@@ -81,8 +84,9 @@ class ActivationKeys:
         self._clock = clock
         self._host = host
         self._installation = installation
+        self._pinned = pinned
         self._offered: set[int] = set()
-        self._swept = 0
+        self._swept: list[int] = []
 
     async def keep(self) -> None:
         """Have the keys that are due, and none that are over.
@@ -92,18 +96,24 @@ class ActivationKeys:
             ApplianceError: `STORE_UNAVAILABLE`: the record, or the folder.
         """
         now = self._clock.now()
-        present = epoch_at(now)
-        wanted = {present}
-        if epoch_start(present + 1) - now <= _AHEAD:
-            wanted.add(present + 1)
+        oldest = self._pinned.oldest
+        wanted = set()
+        for kind in ActivationFormat:
+            present = kind.epoch_at(now)
+            if kind < oldest:
+                continue
+            wanted.add(present)
+            if epoch_start(present + 1) - now <= _AHEAD:
+                wanted.add(present + 1)
         for epoch in sorted(wanted):
             if epoch not in self._offered or not self._folder.has(epoch):
                 await self._offer(epoch)
         self._offered &= wanted
-        if self._swept != present:
-            await asyncio.to_thread(self._folder.sweep, present - EPOCHS_KEPT + 1)
-            await self._published.forget_before(present)
-            self._swept = present
+        kept = [kind.oldest_kept(now) for kind in ActivationFormat]
+        if self._swept != kept:
+            await asyncio.to_thread(self._folder.sweep, now, oldest)
+            await self._published.forget_old(now)
+            self._swept = kept
 
     async def _offer(self, epoch: int) -> None:
         """Make sure that the key of an epoch is there and published."""
@@ -133,10 +143,12 @@ class ActivationKeys:
         Raises:
             ActivationInvalidError: it does not open: something was altered.
             ApplianceError: `ACTIVATION_EXPIRED`: its private half is gone, with
-                its epoch or with a reboot.
+                its epoch or with a reboot, or its format counts no more.
         """
-        private = None if seal is None else self._folder.private(seal.epoch)
-        if seal is None or private is None:
+        if seal is None or seal.format < self._pinned.oldest:
+            raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
+        private = self._folder.private(seal.epoch)
+        if private is None:
             raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
         return open_seal(private, seal.sealed, info)
 
@@ -186,19 +198,19 @@ class ActivationFolder:
         except OSError as exc:
             raise self._failed(exc) from exc
 
-    def sweep(self, oldest: int) -> None:
-        """Delete the keys of epochs before that, and what a killed write left.
+    def sweep(self, now: datetime, oldest: ActivationFormat) -> None:
+        """Delete keys whose epochs are over, and what a killed write left.
 
         Args:
-            oldest: the first epoch that is kept.
+            now: the time.
+            oldest: format that counts; no key of an earlier one is kept.
 
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`: the folder cannot be read.
         """
         with self._locked() as folder:
             for name in os.listdir(folder):  # noqa: PTH208 (of a descriptor)
-                epoch = name.removesuffix(_SUFFIX)
-                if name != _LOCK and (not epoch.isdigit() or int(epoch) < oldest):
+                if name != _LOCK and not _is_kept(name, now, oldest):
                     os.unlink(name, dir_fd=folder)
 
     @contextmanager
@@ -249,6 +261,15 @@ def _opened(path: Path) -> Iterator[int]:
 
 def _name(epoch: int) -> str:
     return f"{epoch}{_SUFFIX}"
+
+
+def _is_kept(name: str, now: datetime, oldest: ActivationFormat) -> bool:
+    """Whether a file is a key that may still be needed."""
+    number = name.removesuffix(_SUFFIX)
+    if not number.isdigit():
+        return False
+    kind = format_of(int(number))
+    return kind >= oldest and int(number) >= kind.oldest_kept(now)
 
 
 def _read(folder: int, epoch: int) -> bytes | None:

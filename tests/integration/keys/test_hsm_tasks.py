@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from appliance.core.work_owner import working_for
-from appliance.domain.activation import IssueBinding, Seal, epoch_at
+from appliance.domain.activation import ActivationFormat, IssueBinding, Seal
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import TaskClaim, WorkerStatus
@@ -51,7 +51,7 @@ def binding(task: TaskId, person: PersonId) -> IssueBinding:
 async def submit(core: CoreFixture, person: PersonId, *hosts: str) -> TaskId:
     """Ask for a key and a certificate, sealed to hosts: to ours by default."""
     task = TaskId(new_id())
-    epoch = epoch_at(core.now)
+    epoch = ActivationFormat.WHOLE.epoch_at(core.now)
     seals = tuple(Seal(host, epoch, b"sealed") for host in hosts or (HOST,))
     async with core.store.write() as transaction:
         await submit_issue(transaction, binding(task, person), seals, core.clock)

@@ -20,7 +20,7 @@ from sqlalchemy import select, update
 from appliance.core.database import tables
 from appliance.core.installation_store import RESTORED, InstallationStore
 from appliance.documents.sandbox_client import SandboxClient
-from appliance.domain.activation import epoch_at
+from appliance.domain.activation import ActivationFormat
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
 from appliance.domain.hsm_tasks import TaskClaim
@@ -31,6 +31,7 @@ from appliance.domain.ports import PdfInspector
 from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.verification import VerificationReport
 from appliance.domain.vocab import CredentialState, Environment, EventKind, TaskState
+from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
@@ -187,7 +188,9 @@ async def bench(
     folder = tmp_path / "activation"
     opened = open_folder(folder, Environment.PREPROD)
     for ahead in range(3):
-        file = folder / f"{epoch_at(sqlite_core.now) + ahead}.key"
+        file = (
+            folder / f"{ActivationFormat.WHOLE.epoch_at(sqlite_core.now) + ahead}.key"
+        )
         file.write_bytes(services.host.private_bytes)
     async with installation.session() as session:
         keys = ActivationKeys(
@@ -197,6 +200,7 @@ async def bench(
             sqlite_core.clock,
             services.host.name,
             INSTALLATION,
+            PinnedFormat(tmp_path / "activation-format"),
         )
         yield Bench(services, session, installation, keys, sandbox.client)
 

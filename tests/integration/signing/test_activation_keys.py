@@ -9,6 +9,7 @@ import shutil
 import stat
 import threading
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,12 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from appliance.domain.activation import ActivationKey, Seal, epoch_at, epoch_start
+from appliance.domain.activation import (
+    ActivationFormat,
+    ActivationKey,
+    Seal,
+    epoch_start,
+)
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
@@ -27,6 +33,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import Environment
+from appliance.keys.activation_format import PinnedFormat, pin_format
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.key_encryption import seal_to
 from appliance.keys.signing_hosts import SigningHosts
@@ -50,6 +57,8 @@ MOUNTS = """\
 26 22 0:22 / /run rw - ext4 /dev/vdb rw
 27 26 0:23 / /run rw - tmpfs tmpfs rw
 """
+
+MINUTES = ActivationFormat.WHOLE
 
 
 class Identity:
@@ -84,9 +93,14 @@ def folder_in(path: Path) -> ActivationFolder:
 
 
 def keys_of(
-    core: CoreFixture, host: SigningHost, identity: Identity, folder: ActivationFolder
+    core: CoreFixture,
+    host: SigningHost,
+    identity: Identity,
+    folder: ActivationFolder,
+    oldest: ActivationFormat = MINUTES,
 ) -> ActivationKeys:
     """A worker's keys, with an HSM that does nothing but prove."""
+    pin_format(host.pins.with_name("activation-format"), oldest)
     published = PublishedKeys(core.store)
     return ActivationKeys(
         folder,
@@ -95,6 +109,7 @@ def keys_of(
         core.clock,
         host.name,
         INSTALLATION,
+        PinnedFormat(host.pins.with_name("activation-format")),
     )
 
 
@@ -124,7 +139,7 @@ async def test_host_with_a_pinned_identity_is_sealed_to(
     (chosen,) = await hosts.live()
 
     assert chosen.public == host.key(core.now).public
-    assert (chosen.host, chosen.epoch) == ("h", epoch_at(core.now))
+    assert (chosen.host, chosen.epoch) == ("h", MINUTES.epoch_at(core.now))
 
 
 async def test_host_is_silent_after_fifteen_seconds(
@@ -170,7 +185,7 @@ async def test_key_of_a_stranger_is_not_sealed_to(
         replace(good, signature=b""),
     ):
         async with core.store.write() as transaction:
-            await ActivationKeyStore(transaction).forget(2**40)
+            await ActivationKeyStore(transaction).forget(0, 2**40)
             await ActivationKeyStore(transaction).publish(forged)
 
         assert "pinned identity" in await refused(hosts), forged
@@ -182,7 +197,7 @@ async def test_newer_key_of_a_stranger_hides_no_good_one(
     """A forged row for the next epoch does not keep anybody from signing."""
     await host.beat(core.store, core.now)
     stranger = ec.generate_private_key(ec.SECP256R1())
-    next_one = epoch_at(core.now) + 1
+    next_one = MINUTES.epoch_at(core.now) + 1
     async with core.store.write() as transaction:
         await ActivationKeyStore(transaction).publish(
             host.key(core.now, epoch=next_one, identity=stranger)
@@ -190,15 +205,15 @@ async def test_newer_key_of_a_stranger_hides_no_good_one(
 
     (chosen,) = await host.hosts(core.store, core.clock).live()
 
-    assert chosen.epoch == epoch_at(core.now)
+    assert chosen.epoch == MINUTES.epoch_at(core.now)
 
 
 async def test_old_key_is_not_sealed_to(core: CoreFixture, host: SigningHost) -> None:
     """One of two epochs ago, put back by whoever has its private half by now."""
-    old = host.key(core.now, epoch=epoch_at(core.now) - 2)
+    old = host.key(core.now, epoch=MINUTES.epoch_at(core.now) - 2)
     await host.beat(core.store, core.now)
     async with core.store.write() as transaction:
-        await ActivationKeyStore(transaction).forget(2**40)
+        await ActivationKeyStore(transaction).forget(0, 2**40)
         await ActivationKeyStore(transaction).publish(old)
 
     assert "activation key" in await refused(host.hosts(core.store, core.clock))
@@ -264,7 +279,7 @@ async def test_key_is_made_published_and_opened_with(
     (chosen,) = await host.hosts(core.store, core.clock).live()
     seal = Seal(chosen.host, chosen.epoch, seal_to(chosen.public, b"u" * 32, b"info"))
 
-    assert identity.signed == 1
+    assert identity.signed == 2
     assert keys.unlock(seal, b"info") == b"u" * 32
     with pytest.raises(ActivationInvalidError):
         keys.unlock(seal, b"other")
@@ -289,18 +304,18 @@ async def test_workers_of_a_host_share_one_key(
     await first.keep()
     await second.keep()
 
-    assert len(await published(core)) == identity.signed == 1
+    assert len(await published(core)) == identity.signed == 2
 
 
 async def test_next_key_is_published_before_its_epoch(
     core: CoreFixture, host: SigningHost, tmp_path: Path
 ) -> None:
-    """No epoch begins without one, and two are kept."""
+    """No epoch begins without one, and five are kept."""
     identity, folder = Identity(host), folder_in(tmp_path)
     keys = keys_of(core, host, identity, folder)
-    now = epoch_at(core.now)
+    now = MINUTES.epoch_at(core.now)
     seen = []
-    for second in (0, 539, 541, 600, 1141, 1200):
+    for second in (0, 59, 60, 239, 240, 300):
         core.clock.at = epoch_start(now).replace(microsecond=0)
         core.clock.forward(second)
         await keys.keep()
@@ -308,39 +323,88 @@ async def test_next_key_is_published_before_its_epoch(
             (
                 second,
                 [key.epoch - now for key in await published(core)],
-                [n for n in range(-1, 5) if folder.has(now + n)],
+                [n for n in range(-1, 8) if folder.has(now + n)],
             )
         )
 
     assert seen == [
-        (0, [0], [0]),
-        (539, [0], [0]),
-        (541, [0, 1], [0, 1]),
-        (600, [0, 1], [0, 1]),
-        (1141, [0, 1, 2], [0, 1, 2]),
-        (1200, [1, 2], [1, 2]),
+        (0, [0, 1], [0, 1]),
+        (59, [0, 1], [0, 1]),
+        (60, [0, 1, 2], [0, 1, 2]),
+        (239, [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]),
+        (240, [0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]),
+        (300, [1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6]),
     ]
 
 
 async def test_seal_of_a_gone_epoch_has_expired(
     core: CoreFixture, host: SigningHost, tmp_path: Path
 ) -> None:
-    """Two epochs later, and after a reboot, nobody can open it any more."""
+    """Five epochs later, and after a reboot, nobody can open it any more."""
     keys = keys_of(core, host, Identity(host), folder_in(tmp_path))
     await keys.keep()
-    (key,) = await published(core)
+    key, _ = await published(core)
     seal = Seal(key.host, key.epoch, seal_to(key.public, b"u" * 32, b"info"))
-    core.clock.forward(600)
+    core.clock.at = epoch_start(key.epoch + 4)
     await keys.keep()
     assert keys.unlock(seal, b"info") == b"u" * 32
 
-    core.clock.forward(600)
+    core.clock.at = epoch_start(key.epoch + 5)
     await keys.keep()
 
     for gone in (seal, None):
         with pytest.raises(ApplianceError) as caught:
             keys.unlock(gone, b"info")
         assert caught.value.code is ErrorCode.ACTIVATION_EXPIRED
+
+
+async def test_both_formats_are_offered_until_the_first_is_over(
+    core: CoreFixture, host: SigningHost, tmp_path: Path
+) -> None:
+    """Until the file says that the first is over; then its keys and seals are, too."""
+    first, folder = ActivationFormat.FIRST, folder_in(tmp_path)
+    keys = keys_of(core, host, Identity(host), folder, oldest=first)
+    await keys.keep()
+    await host_alive(core)
+    old = next(key for key in await published(core) if key.format is first)
+    seal = Seal(old.host, old.epoch, seal_to(old.public, b"u" * 32, b"info"))
+    opened = keys.unlock(seal, b"info")
+    (chosen,) = await host.hosts(core.store, core.clock).live()
+
+    pin_format(host.pins.with_name("activation-format"), MINUTES)
+    with pytest.raises(ApplianceError) as caught:
+        keys.unlock(seal, b"info")
+    async with core.store.write() as transaction:
+        await ActivationKeyStore(transaction).forget(MINUTES.first_epoch, 2**40)
+    reason = await refused(host.hosts(core.store, core.clock))
+    core.clock.forward(60)
+    await keys.keep()
+
+    assert opened == b"u" * 32
+    assert chosen.format is MINUTES
+    assert caught.value.code is ErrorCode.ACTIVATION_EXPIRED
+    assert "activation key" in reason
+    assert not folder.has(old.epoch)
+
+
+@pytest.mark.parametrize("content", ["", "0", "3", "two", "1\n2", "\xff"])
+def test_format_that_cannot_be_read_is_not_taken_for_the_first(
+    tmp_path: Path, content: str
+) -> None:
+    """A damaged file lets no earlier format count again."""
+    path = tmp_path / "activation-format"
+    pinned = PinnedFormat(path)
+    unpinned = pinned.oldest
+    pin_format(path, MINUTES)
+    closed = pinned.oldest
+
+    path.write_text(content, "latin-1")
+
+    assert (unpinned, closed) == (ActivationFormat.FIRST, MINUTES)
+    for reader in (pinned, PinnedFormat(path)):
+        with pytest.raises(ApplianceError) as caught:
+            _ = reader.oldest
+        assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
 
 
 async def test_key_is_made_anew_after_a_reboot(
@@ -350,13 +414,13 @@ async def test_key_is_made_anew_after_a_reboot(
     identity = Identity(host)
     keys = keys_of(core, host, identity, folder_in(tmp_path))
     await keys.keep()
-    (before,) = await published(core)
+    before, _ = await published(core)
 
     for file in (tmp_path / "activation").glob("*.key"):
         file.unlink()
     await keys.keep()
 
-    (after,) = await published(core)
+    after, _ = await published(core)
     assert (after.epoch, after.public != before.public) == (before.epoch, True)
 
 
@@ -374,7 +438,7 @@ async def test_key_waits_for_an_hsm_that_is_away(
     identity.away = False
     await keys.keep()
 
-    assert len(await published(core)) == 1
+    assert len(await published(core)) == 2
 
 
 async def test_folder_that_is_gone_is_named(
@@ -425,15 +489,21 @@ def test_one_of_many_makes_the_key(tmp_path: Path) -> None:
 
 def test_sweep_leaves_nothing_of_a_killed_write(tmp_path: Path) -> None:
     """Older epochs go, and what was written half."""
-    folder = folder_in(tmp_path)
-    for epoch in (3, 4, 5):
+    folder, now = folder_in(tmp_path), datetime(2026, 5, 25, 12, tzinfo=UTC)
+    first, minute = (kind.oldest_kept(now) for kind in ActivationFormat)
+    for epoch in (first - 1, first, minute - 1, minute):
         folder.make(epoch)
-    (tmp_path / "activation" / ".5.new").write_bytes(b"half")
+    (tmp_path / "activation" / f".{first}.new").write_bytes(b"half")
 
-    folder.sweep(4)
+    left = []
+    for oldest in ActivationFormat:
+        folder.sweep(now, oldest)
+        left.append({file.name for file in (tmp_path / "activation").iterdir()})
 
-    names = {file.name for file in (tmp_path / "activation").iterdir()}
-    assert names == {"4.key", "5.key", "lock"}
+    assert left == [
+        {f"{first}.key", f"{minute}.key", "lock"},
+        {f"{minute}.key", "lock"},
+    ]
 
 
 def test_folder_of_others_is_refused(tmp_path: Path) -> None:

@@ -20,11 +20,12 @@ from appliance.core.background import Shielded
 from appliance.core.secrets.password_hashing import Passwords
 from appliance.core.unit_of_work import Database
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.activation import ActivationKey, epoch_at, key_statement
+from appliance.domain.activation import ActivationFormat, ActivationKey, key_statement
 from appliance.domain.clock import Clock
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.ports import PdfInspector
+from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import SigningPasswords
@@ -72,7 +73,7 @@ class SigningHost:
     ) -> ActivationKey:
         """What the host publishes for an epoch, the present one by default."""
         signer = identity or self.identity
-        number = epoch_at(now) if epoch is None else epoch
+        number = ActivationFormat.WHOLE.epoch_at(now) if epoch is None else epoch
         public = self.private.public_key().public_bytes_raw()
         statement = key_statement(INSTALLATION, self.name, number, public)
         spki = signer.public_key().public_bytes(
@@ -96,7 +97,13 @@ class SigningHost:
 
     def hosts(self, store: Database, clock: Clock) -> SigningHosts:
         """What a front asks for hosts, pinning this one's identity."""
-        return SigningHosts(store, PinnedIdentities(self.pins), clock, INSTALLATION)
+        return SigningHosts(
+            store,
+            PinnedIdentities(self.pins),
+            clock,
+            INSTALLATION,
+            PinnedFormat(self.pins.with_name("activation-format")),
+        )
 
     @property
     def private_bytes(self) -> bytes:

@@ -30,10 +30,10 @@ from appliance.documents.document_store import DocumentStore
 from appliance.domain.activation import (
     Activation,
     ActivationDocument,
+    ActivationFormat,
     IntentRow,
     Seal,
     SignatureValue,
-    epoch_at,
 )
 from appliance.domain.audit import AuditRow, first_break
 from appliance.domain.documents import Inspection, PageBox
@@ -327,7 +327,10 @@ class CoreFixture:
                         if view is not None
                     ),
                 ),
-                [Seal(host, epoch_at(self.now), b"sealed") for host in hosts],
+                [
+                    Seal(host, ActivationFormat.WHOLE.epoch_at(self.now), b"sealed")
+                    for host in hosts
+                ],
             )
             assert begun == len(requests)
         return activation

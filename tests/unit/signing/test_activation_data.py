@@ -14,15 +14,16 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from appliance.domain.activation import (
-    EPOCH_S,
     MAX_HOSTS,
     Activation,
     ActivationDocument,
+    ActivationFormat,
     ActivationKey,
     IssueBinding,
+    Seal,
     activation_data,
-    epoch_at,
     epoch_start,
+    format_of,
     key_statement,
     newest_of_each,
 )
@@ -47,6 +48,7 @@ from appliance.domain.vocab import (
 )
 from appliance.keys.key_encryption import lock_outer, open_outer, open_seal, seal_to
 
+FIRST, WHOLE = ActivationFormat
 NOON = datetime(2026, 5, 25, 12, 0, 0, tzinfo=UTC)
 PLAIN = SignParameters()
 ITEM = ActivationDocument(0, RequestId(7), "ab" * 32, PLAIN, "cd" * 32)
@@ -303,20 +305,35 @@ def test_same_inside_is_locked_differently_each_time() -> None:
     assert one[:12] != two[:12]
 
 
-def test_statement_of_a_key_is_canonical() -> None:
-    """A prefix of its own, so that no other statement can be taken for one."""
-    assert key_statement("Demo", "h", 5, bytes(32)) == (
-        b"rubrica/activation-key/1\0"
-        b'{"epoch":5,"host":"h","installation":"Demo","public":"' + b"00" * 32 + b'"}'
+@pytest.mark.parametrize(("epoch", "version"), [(5, b"1"), (29_657_040, b"2")])
+def test_statement_of_a_key_is_canonical(epoch: int, version: bytes) -> None:
+    """A prefix of each format, so that no other statement can be taken for one."""
+    assert key_statement("Demo", "h", epoch, bytes(32)) == (
+        b"rubrica/activation-key/%s\0" % version
+        + b'{"epoch":%d,"host":"h","installation":"Demo","public":"' % epoch
+        + b"00" * 32
+        + b'"}'
     )
 
 
-def test_epochs_are_ten_minutes() -> None:
-    """Counted from the beginning of 1970."""
-    assert epoch_at(datetime(1970, 1, 1, 0, 19, 59, tzinfo=UTC)) == 1
+def test_epochs_are_counted_from_1970() -> None:
+    """Ten minutes each of the first format, one minute each of the second."""
+    at = datetime(2026, 5, 20, 12, 34, 56, tzinfo=UTC)
+
+    assert FIRST.epoch_at(datetime(1970, 1, 1, 0, 19, 59, tzinfo=UTC)) == 1
     assert epoch_start(2) == datetime(1970, 1, 1, 0, 20, tzinfo=UTC)
-    assert epoch_at(epoch_start(epoch_at(NOON))) == epoch_at(NOON)
-    assert EPOCH_S == 600
+    assert epoch_start(FIRST.epoch_at(at)) == at.replace(minute=30, second=0)
+    assert epoch_start(WHOLE.epoch_at(at)) == at.replace(second=0)
+
+
+@pytest.mark.parametrize("kind", ActivationFormat)
+@pytest.mark.parametrize("year", [2026, 2100, 2159])
+def test_number_of_an_epoch_tells_its_format(kind: ActivationFormat, year: int) -> None:
+    """So no row has to say it."""
+    epoch = kind.epoch_at(datetime(year, 1, 1, tzinfo=UTC))
+
+    assert format_of(epoch) is kind
+    assert Seal("h", epoch, b"").format is kind
 
 
 def key(host: str, epoch: int) -> ActivationKey:
@@ -324,9 +341,10 @@ def key(host: str, epoch: int) -> ActivationKey:
     return ActivationKey(host, epoch, bytes(32), "00", b"", NOON)
 
 
-def test_newest_key_of_each_live_host_is_chosen() -> None:
+@pytest.mark.parametrize("kind", ActivationFormat)
+def test_newest_key_of_each_live_host_is_chosen(kind: ActivationFormat) -> None:
     """Of hosts that are not asked for there is none, and too old is none."""
-    now = epoch_at(NOON)
+    now = kind.epoch_at(NOON)
     keys = [
         key("a", now - 1),
         key("a", now),
@@ -344,10 +362,24 @@ def test_newest_key_of_each_live_host_is_chosen() -> None:
     assert [(k.host, k.epoch - now) for k in chosen] == [("a", 0), ("b", -1), ("d", 1)]
 
 
+def test_key_of_the_later_format_is_the_newer_one() -> None:
+    """A host of the release before is sealed to while its format counts, no longer."""
+    old, new = FIRST.epoch_at(NOON), WHOLE.epoch_at(NOON)
+    keys = [key("both", new), key("both", old + 1), key("before", old)]
+    hosts = ["both", "before"]
+
+    open_, closed = (
+        newest_of_each(keys, hosts, NOON, oldest) for oldest in ActivationFormat
+    )
+
+    assert [(k.host, k.epoch) for k in open_] == [("before", old), ("both", new)]
+    assert [(k.host, k.epoch) for k in closed] == [("both", new)]
+
+
 def test_eight_hosts_are_chosen_at_the_most() -> None:
     """One more seal is one more place where it can be opened."""
     hosts = [f"h{number}" for number in range(12)]
 
-    chosen = newest_of_each([key(h, epoch_at(NOON)) for h in hosts], hosts, NOON)
+    chosen = newest_of_each([key(h, WHOLE.epoch_at(NOON)) for h in hosts], hosts, NOON)
 
     assert len(chosen) == MAX_HOSTS == 8
