@@ -159,7 +159,7 @@ STATEMENTS: Final = {
         "public": "09" * 32,
     },
 }
-EPOCHS: Final = {
+EPOCHS: Final[Cases] = {
     "its first moment": {"at": "2026-05-25T12:00:00+00:00"},
     "its last one, in another zone": {"at": "2026-05-25T09:09:59.999999-03:00"},
     "a minute's first moment": {"at": "2026-05-25T12:00:00+00:00", "format": 2},
