@@ -16,6 +16,7 @@ from tests.support.appliance.ledger import Ledger, read_ledger
 from tests.support.documents import pdfs
 from tests.support.faults.fault_injection import until
 from tests.support.faults.retrying_callers import LET_IN
+from tests.support.patience import CALL_S
 
 SIGN = "/solicitudes/firmar"
 _FULL = 503
@@ -38,7 +39,7 @@ async def post_all(
     """Send several commands at once; status and body of each answer."""
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(
-        base_url=appliance.base_url, headers=headers, timeout=60
+        base_url=appliance.base_url, headers=headers, timeout=CALL_S
     ) as client:
         answers = await asyncio.gather(*(client.post(SIGN, json=b) for b in bodies))
     return [(answer.status_code, answer.json()) for answer in answers]
@@ -147,7 +148,7 @@ async def test_key_of_a_repeated_call_is_honoured(
         "Idempotency-Key": f"repeat-{first}",
     }
     async with httpx.AsyncClient(
-        base_url=sqlite_appliance.base_url, headers=headers, timeout=60
+        base_url=sqlite_appliance.base_url, headers=headers, timeout=CALL_S
     ) as client:
         same = await asyncio.gather(
             *(client.post(SIGN, json=body(first, person)) for _ in range(copies))

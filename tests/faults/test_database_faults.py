@@ -19,6 +19,7 @@ from tests.support.appliance.http_calls import sign, signed_pdf
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.faults.fault_injection import until
+from tests.support.patience import CALL_S
 from tests.support.processes.scratch import short_folder
 from tests.support.services.postgres import PostgresServer
 
@@ -89,7 +90,7 @@ def faces(appliance: Appliance) -> dict[str, int]:
     # Somebody whose cookie has to be looked up.
     headers = {"Cookie": f"{COOKIE}=nobody"}
     return {
-        face: httpx.get(url, timeout=60, headers=headers).status_code
+        face: httpx.get(url, timeout=CALL_S, headers=headers).status_code
         for face, url in asked.items()
     }
 

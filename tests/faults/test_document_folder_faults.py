@@ -22,6 +22,7 @@ from tests.support.appliance.http_calls import (
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.faults.fault_injection import harmed, held, until
+from tests.support.patience import CALL_S
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ def elsewhere(path: Path) -> Iterator[None]:
 
 def checks(appliance: Appliance) -> dict[str, str]:
     """What `/readyz` says of each part."""
-    with httpx.Client(base_url=appliance.base_url, timeout=60) as client:
+    with httpx.Client(base_url=appliance.base_url, timeout=CALL_S) as client:
         found: dict[str, str] = client.get("/readyz").json()["checks"]
         return found
 

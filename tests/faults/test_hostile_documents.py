@@ -27,6 +27,7 @@ from appliance.requests.request_store import RequestStore
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.documents import hostile_pdfs
 from tests.support.faults.bystander import Bystander
+from tests.support.patience import CALL_S
 from tests.support.processes.scratch import short_folder
 
 pytestmark = pytest.mark.alone
@@ -107,7 +108,7 @@ def signing_on_and_on(
 
     def sign() -> None:
         with httpx.Client(
-            base_url=appliance.base_url, headers=headers, timeout=60
+            base_url=appliance.base_url, headers=headers, timeout=CALL_S
         ) as client:
             while not over.is_set() and requests:
                 body = {
@@ -115,7 +116,7 @@ def signing_on_and_on(
                     "password": person.signing_password,
                     "visible": False,
                 }
-                answer = client.post("/solicitudes/firmar", json=body, timeout=60)
+                answer = client.post("/solicitudes/firmar", json=body, timeout=CALL_S)
                 outcomes.append(answer.json().get("code", str(answer.status_code)))
 
     threads = [threading.Thread(target=sign) for _ in range(at_once)]

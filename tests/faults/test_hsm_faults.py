@@ -33,6 +33,7 @@ from tests.support.faults.fault_injection import (
 )
 from tests.support.faults.retrying_callers import Crowd
 from tests.support.hsm.pkcs11_shim import Action, Pkcs11Shim
+from tests.support.patience import CALL_S
 from tests.support.processes.plain_http import NO_TLS
 from tests.support.services.postgres import PostgresServer
 from worker.failpoints import AFTER_SIGN, FREEZE
@@ -212,7 +213,9 @@ def test_refused_pin_is_tried_once_a_start(on_sqlite: Trouble) -> None:
             process.kill()
         until(lambda: appliance.log.read_text().count("status=pin") >= 2)
         ready = f"{appliance.base_url}/readyz"
-        until(lambda: httpx.get(ready, verify=NO_TLS, timeout=60).status_code == 503)
+        until(
+            lambda: httpx.get(ready, verify=NO_TLS, timeout=CALL_S).status_code == 503
+        )
         assert shim.used(rule) == 2
 
     for process in appliance.children("signing"):

@@ -34,6 +34,7 @@ from appliance.domain.vocab import FontName, FontStyle, Restriction
 from appliance.settings import Settings
 from tests.support.documents.pdf_samples import A4, SIGNED_AT, make_pdf
 from tests.support.documents.software_signer import make_signer
+from tests.support.patience import CALL_S
 from worker.pades import SignaturePlan, method_for, prepare
 from worker.pades.appearance.fonts import StampFonts, load_fonts
 from worker.sandbox.inspection import inspect
@@ -141,7 +142,7 @@ def difference(pdf: bytes, image: Image.Image) -> float:
         subprocess.run(
             ["pdftoppm", "-cropbox", "-singlefile", "-png", "-scale-to", str(TILE),
              path, Path(folder, "page")],
-            check=True, timeout=60,
+            check=True, timeout=CALL_S,
         )  # fmt: skip
         other = Image.open(Path(folder, "page.png")).convert("RGB").resize(image.size)
     levels = ImageChops.difference(image, other).convert("L").histogram()

@@ -27,6 +27,7 @@ from tests.support.browsers.browsers import (
 from tests.support.browsers.host_page import HostPage
 from tests.support.documents import pdfs
 from tests.support.faults.password_guessing import guess_at_person
+from tests.support.patience import CALL_S
 
 _REFUSED = "chrome-error://chromewebdata/"
 KEY = re.compile(r"rbk_test_[0-9a-z]{12}_[0-9A-Za-z]{49}")
@@ -74,7 +75,7 @@ async def make_key(page: Page, administrator: Administrator) -> str:
 
 async def open_session(appliance: Appliance, code: str, key: str) -> httpx.Response:
     """Do what an integrator's backend does."""
-    async with httpx.AsyncClient(base_url=appliance.base_url, timeout=60) as client:
+    async with httpx.AsyncClient(base_url=appliance.base_url, timeout=CALL_S) as client:
         return await client.post(
             f"/api/integration/session/new?id={code}", headers={"X-Api-Key": key}
         )

@@ -54,6 +54,7 @@ from tests.support.browsers.frame_host import FrameSite, file_of
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pyhanko_valid
 from tests.support.faults.fault_injection import held
+from tests.support.patience import CALL_S
 from tests.support.pki.outside_ca import bundle
 from tests.support.pki.timestamps import openssl
 from tests.support.processes.installed_copy import Installed
@@ -263,7 +264,9 @@ def test_no_address_fails(appliance: AppliancePerUser, signer: TestPerson) -> No
     with (
         appliance.client() as anybody,
         appliance.client(signer) as bearer,
-        httpx.Client(base_url=appliance.iframe_url, verify=NO_TLS, timeout=60) as frame,
+        httpx.Client(
+            base_url=appliance.iframe_url, verify=NO_TLS, timeout=CALL_S
+        ) as frame,
     ):
         faults = [
             (method, path, answer.text)
@@ -370,7 +373,7 @@ def test_commands_work_as_their_users(appliance: AppliancePerUser) -> None:
     assert [one.stderr for one in done if one.returncode != 0] == []
     assert done[-2].stdout.strip() == "current"
     assert "all whole" in done[-1].stdout
-    crl = httpx.get(f"{appliance.base_url}/pki/ca.crl", verify=NO_TLS, timeout=60)
+    crl = httpx.get(f"{appliance.base_url}/pki/ca.crl", verify=NO_TLS, timeout=CALL_S)
     assert crl.status_code == 200
 
 
@@ -394,7 +397,7 @@ async def test_every_page_of_the_console_opens(
     statuses: dict[str, int] = {}
     waiting = ["/admin/"]
     async with httpx.AsyncClient(
-        base_url=appliance.admin_url, cookies=cookies, verify=NO_TLS, timeout=60
+        base_url=appliance.admin_url, cookies=cookies, verify=NO_TLS, timeout=CALL_S
     ) as client:
         while waiting:
             path = waiting.pop().replace("&amp;", "&")

@@ -24,6 +24,7 @@ from tests.support.browsers import ceremony
 from tests.support.browsers.browsers import Opener, choose_file
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig, pyhanko_valid
+from tests.support.patience import CALL_S
 from tests.support.processes.rubrica import run_rubrica, start_rubrica
 from tests.support.processes.scratch import free_port, short_folder
 
@@ -218,7 +219,7 @@ def check_signed(
     if delivery["mode"] == "binary":
         sent = base64.b64decode(delivery["fileBase64"], validate=True)
     else:
-        sent = httpx.get(delivery["url"], timeout=60).content
+        sent = httpx.get(delivery["url"], timeout=CALL_S).content
     assert sent == saved
     assert completed["document"] == {
         "fileName": name,

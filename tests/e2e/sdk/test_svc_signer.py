@@ -17,6 +17,7 @@ from tests.support.browsers.frame_host import ALLOW, FrameSite
 from tests.support.browsers.host_page import HostPage, Reply
 from tests.support.documents import pdfs
 from tests.support.faces.fake_frame import FakeService
+from tests.support.patience import CALL_S
 from tests.support.processes.plain_http import NO_TLS
 
 README: Final = Path(__file__).resolve().parents[3] / "sdk/javascript/README.md"
@@ -62,7 +63,9 @@ _OPEN: Final = """([frameUrl, given, attributes]) => {
 
 def sample(appliance: Appliance) -> str:
     """The page of the README, with the addresses of an appliance."""
-    listed = httpx.get(f"{appliance.base_url}/sdk/", verify=NO_TLS, timeout=60).json()
+    listed = httpx.get(
+        f"{appliance.base_url}/sdk/", verify=NO_TLS, timeout=CALL_S
+    ).json()
     (integrity,) = (
         row["integridad"]
         for row in listed["archivos"]

@@ -12,6 +12,7 @@ from appliance.api.app import create_api
 from appliance.bootstrap import ServiceRegistry
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import ORIGIN, head, problem, raw
+from tests.support.patience import CALL_S
 
 PKI = {
     "/pki/root.cer",
@@ -186,7 +187,7 @@ def test_listed_origin_may_call(
             "Access-Control-Request-Method": "POST",
             "Access-Control-Request-Headers": "authorization, content-type, if-match",
         },
-        timeout=60,
+        timeout=CALL_S,
     )
     with limited_appliance.client(limited_signer) as client:
         call = client.get("/solicitudes", headers={"Origin": ORIGIN})
@@ -209,7 +210,7 @@ def test_listed_origin_reads_errors_too(limited_appliance: Appliance) -> None:
         answer = httpx.get(
             f"{limited_appliance.base_url}{path}",
             headers={"Origin": ORIGIN},
-            timeout=60,
+            timeout=CALL_S,
         )
 
         assert answer.status_code in {401, 404, 405}
@@ -226,8 +227,8 @@ def test_other_origin_gets_nothing(limited_appliance: Appliance, origin: str) ->
     url = f"{limited_appliance.base_url}/solicitudes/firmar"
 
     for answer in (
-        httpx.options(url, headers=headers, timeout=60),
-        httpx.get(url, timeout=60),
+        httpx.options(url, headers=headers, timeout=CALL_S),
+        httpx.get(url, timeout=CALL_S),
     ):
         names = [name for name in answer.headers if name.startswith("access-control")]
         assert names == []
@@ -239,7 +240,7 @@ def test_no_cors_outside_its_addresses(limited_appliance: Appliance) -> None:
         answer = httpx.get(
             f"{limited_appliance.base_url}{path}",
             headers={"Origin": ORIGIN},
-            timeout=60,
+            timeout=CALL_S,
         )
 
         assert answer.status_code == 200

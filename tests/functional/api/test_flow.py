@@ -16,6 +16,7 @@ from tests.support.documents import pdfs
 from tests.support.documents.long_term_validators import lt_failures
 from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.faults.fault_injection import held
+from tests.support.patience import CALL_S
 
 
 def test_flow_login_to_verified_download(
@@ -208,7 +209,7 @@ class SpecClient:
     def requests(self) -> list[dict[str, Any]]:
         """The requests available to the user."""
         answer = httpx.get(
-            f"{self._base_url}/solicitudes", headers=self._bearer, timeout=60
+            f"{self._base_url}/solicitudes", headers=self._bearer, timeout=CALL_S
         )
         assert answer.status_code == 200
         elements = answer.json()
@@ -235,7 +236,7 @@ class SpecClient:
                     "password": password,
                 }
             ),
-            timeout=60,
+            timeout=CALL_S,
         )
         assert answer.status_code == 200
         members = self._typed(answer.json(), self._SIGNED)
@@ -268,7 +269,7 @@ def test_client_of_the_spec_alone_never_trips(
     }
     url = client.sign(wanted, signer.signing_password)
 
-    download = httpx.get(url, timeout=60)
+    download = httpx.get(url, timeout=CALL_S)
     assert download.headers["Content-Type"] == "application/pdf"
     assert pyhanko_valid(download.content, appliance.roots)
     assert wanted not in [each["solicitudId"] for each in client.requests()]

@@ -20,6 +20,7 @@ from tests.support.appliance.http_calls import (
 )
 from tests.support.documents import pdfs
 from tests.support.faults.fault_injection import held, until
+from tests.support.patience import CALL_S
 
 PDF = "application/pdf"
 SIGN = "/solicitudes/firmar"
@@ -57,7 +58,7 @@ def test_twenty_at_once_make_one_document(
 
     def call() -> httpx.Response:
         url = f"{appliance.base_url}{SIGN}"
-        return httpx.post(url, json=body, headers=headers, timeout=60)
+        return httpx.post(url, json=body, headers=headers, timeout=CALL_S)
 
     answers = at_once([call] * 20)
 
@@ -76,7 +77,7 @@ def test_other_parameters_at_once_conflict(
     def call(size: int) -> httpx.Response:
         url = f"{appliance.base_url}{SIGN}"
         body = command(signer, request_id, fontSize=size)
-        return httpx.post(url, json=body, headers=headers, timeout=60)
+        return httpx.post(url, json=body, headers=headers, timeout=CALL_S)
 
     answers = at_once([partial(call, size) for size in range(10, 16)])
 

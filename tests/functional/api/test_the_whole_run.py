@@ -14,6 +14,7 @@ from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.http_calls import code_of, log_in, problem, sign
 from tests.support.appliance.ledger import read_ledger
 from tests.support.documents import pdfs
+from tests.support.patience import CALL_S
 
 _HEAD: Final = 64
 """Bytes of a document that are looked for where it is encrypted."""
@@ -37,7 +38,7 @@ def secrets(appliance: Appliance) -> set[str]:
             sign(client, person, request, password=typo), 403, "SIGN_PASSWORD_WRONG"
         )
         url = sign(client, person, request).json()["documentoFirmado"]
-        assert httpx.get(url, timeout=60).status_code == 200
+        assert httpx.get(url, timeout=CALL_S).status_code == 200
         # What is sent in the wrong place must not turn up either.
         client.post("/auth/login", json={"usuario": typo, "password": typo})
         client.get(f"/solicitudes/{typo}")

@@ -28,6 +28,7 @@ from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.faults.fault_injection import until
 from tests.support.faults.retrying_callers import BROKEN, Crowd
 from tests.support.installation.settings import toml
+from tests.support.patience import CALL_S
 from tests.support.services.s3 import SECRET_KEY
 
 CUT_S = 30
@@ -55,7 +56,7 @@ def lost(
 
 def checks(appliance: Appliance) -> dict[str, str]:
     """What `/readyz` says of each part."""
-    with httpx.Client(base_url=appliance.base_url, timeout=60) as client:
+    with httpx.Client(base_url=appliance.base_url, timeout=CALL_S) as client:
         found: dict[str, str] = client.get("/readyz").json()["checks"]
         return found
 

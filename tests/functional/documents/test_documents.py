@@ -31,6 +31,7 @@ from tests.support.appliance.http_calls import (
 )
 from tests.support.documents import hostile_pdfs, pdfs
 from tests.support.documents.validators import pdfsig, pyhanko_verdicts
+from tests.support.patience import CALL_S
 
 
 class EarlierClock:
@@ -56,7 +57,7 @@ def test_link_downloads_the_signed_pdf(
     """
     answer = sign(client, signer, request_id).json()
 
-    download = httpx.get(answer["documentoFirmado"], timeout=60)
+    download = httpx.get(answer["documentoFirmado"], timeout=CALL_S)
 
     assert download.status_code == 200
     assert download.headers["Content-Type"] == "application/pdf"
@@ -67,7 +68,7 @@ def test_link_downloads_the_signed_pdf(
     assert "filename*=UTF-8''A%C3%B1o%20nuevo" in disposition
     assert hashlib.sha256(download.content).hexdigest() == answer["sha256"]
     assert download.headers["ETag"] == f'"{answer["sha256"]}"'
-    assert httpx.head(answer["documentoFirmado"], timeout=60).content == b""
+    assert httpx.head(answer["documentoFirmado"], timeout=CALL_S).content == b""
 
 
 def test_wrong_or_absent_clave_opens_nothing(
@@ -85,16 +86,16 @@ def test_wrong_or_absent_clave_opens_nothing(
         f"{plain}?clave={other_link.partition('?clave=')[2]}",
         f"{plain}?clave=%00",
     ):
-        told = problem(httpx.get(wrong, timeout=60), 401, "TOKEN_MISSING")
+        told = problem(httpx.get(wrong, timeout=CALL_S), 401, "TOKEN_MISSING")
         assert "enlace de descarga" in str(told["detail"])
     for none in (plain, f"{plain}?clave=", f"{plain}?Clave={clave}"):
-        told = problem(httpx.get(none, timeout=60), 401, "TOKEN_MISSING")
+        told = problem(httpx.get(none, timeout=CALL_S), 401, "TOKEN_MISSING")
         assert "token bearer" in str(told["detail"])
     refused = httpx.get(
-        f"{plain}?clave=x", headers={"Authorization": "Bearer x"}, timeout=60
+        f"{plain}?clave=x", headers={"Authorization": "Bearer x"}, timeout=CALL_S
     )
     problem(refused, 401, "TOKEN_INVALID")
-    assert httpx.get(link, timeout=60).status_code == 200
+    assert httpx.get(link, timeout=CALL_S).status_code == 200
 
 
 def test_stored_reference_outlives_its_clave(
@@ -113,8 +114,8 @@ def test_stored_reference_outlives_its_clave(
     clave = appliance.do(mint, EarlierClock())
     stored = f"{appliance.base_url}/solicitudes/{request_id}/documento?clave={clave}"
 
-    problem(httpx.get(stored, timeout=60), 401, "TOKEN_MISSING")
-    assert client.get(stored).content == httpx.get(fresh, timeout=60).content
+    problem(httpx.get(stored, timeout=CALL_S), 401, "TOKEN_MISSING")
+    assert client.get(stored).content == httpx.get(fresh, timeout=CALL_S).content
     with appliance.client(other_signer) as theirs:
         problem(theirs.get(stored), 404, "SOLICITUD_NOT_FOUND")
 
@@ -130,8 +131,8 @@ def test_json_alone_gives_the_signer_a_fresh_link(
 
     assert again["documentoFirmado"] != first["documentoFirmado"]
     assert {**again, "documentoFirmado": ""} == {**first, "documentoFirmado": ""}
-    assert httpx.get(again["documentoFirmado"], timeout=60).status_code == 200
-    renewed = httpx.get(first["documentoFirmado"], headers=accept, timeout=60)
+    assert httpx.get(again["documentoFirmado"], timeout=CALL_S).status_code == 200
+    renewed = httpx.get(first["documentoFirmado"], headers=accept, timeout=CALL_S)
     problem(renewed, 401, "TOKEN_MISSING")
 
 

@@ -30,6 +30,7 @@ from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.factories.document_storage import BucketStorage
 from tests.support.faults.fault_injection import until
 from tests.support.installation.settings import toml
+from tests.support.patience import CALL_S
 from tests.support.processes.plain_http import NO_TLS
 from tests.support.processes.scratch import short_folder
 
@@ -118,7 +119,7 @@ def clear(appliance: Appliance) -> int:
 def begin_upload(first: BucketAppliance, prefix: str) -> None:
     """Begin an upload below a prefix that nobody goes on with."""
     address = f"{first.server.tables('any')['endpoint']}/{bucket(first, prefix)}"
-    begun = httpx.post(f"{address}/part.pdf?uploads", verify=NO_TLS, timeout=60)
+    begun = httpx.post(f"{address}/part.pdf?uploads", verify=NO_TLS, timeout=CALL_S)
     assert begun.status_code == 200, begun.text
 
 
@@ -207,9 +208,11 @@ def assert_keeps_off(
     """It says that it is not ready, and takes no document in."""
 
     def told() -> str:
-        with httpx.Client(base_url=second.base_url, timeout=30, verify=NO_TLS) as http:
+        with httpx.Client(
+            base_url=second.base_url, timeout=CALL_S, verify=NO_TLS
+        ) as web:
             try:
-                checks: dict[str, str] = http.get("/readyz").json()["checks"]
+                checks: dict[str, str] = web.get("/readyz").json()["checks"]
             except httpx.TransportError:
                 return ""
             return checks["documents"]

@@ -23,6 +23,7 @@ from appliance.embedding.session import Sessions
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.http_calls import problem
 from tests.support.factories.fakes import MovingClock
+from tests.support.patience import CALL_S
 from tests.support.processes.scratch import free_port
 
 NEW = "/api/integration/session/new"
@@ -54,7 +55,7 @@ class Backend:
             params={"id": self.code if code is None else code},
             headers={name: value for name, value in sent.items() if value},
             content=content,
-            timeout=60,
+            timeout=CALL_S,
         )
 
     def view(self) -> KeyView:
@@ -422,7 +423,7 @@ def test_env_sealed(backend: Backend) -> None:
             f"{url}{NEW}",
             params={"id": "demo"},
             headers={"X-Api-Key": backend.key.secret},
-            timeout=60,
+            timeout=CALL_S,
         )
         made = subprocess.run(
             [*_PROD, settings_file, "integrator", "key", "create", "demo", "prod"],
@@ -435,7 +436,7 @@ def test_env_sealed(backend: Backend) -> None:
             f"{url}{NEW}",
             params={"id": "demo"},
             headers={"X-Api-Key": live},
-            timeout=60,
+            timeout=CALL_S,
         )
 
     problem(answer, 401, "API_KEY_ENVIRONMENT")
@@ -483,7 +484,7 @@ def _prod_face(appliance: Appliance) -> Iterator[tuple[str, str]]:
         deadline = time.monotonic() + 120
         while True:
             try:
-                httpx.get(f"{url}/healthz", timeout=60)
+                httpx.get(f"{url}/healthz", timeout=CALL_S)
                 break
             except httpx.TransportError:
                 assert time.monotonic() < deadline
@@ -503,7 +504,9 @@ def test_operator_manages_keys_and_domains(appliance: Appliance) -> None:
     rotated = run("integrator", "key", "rotate", key_id, "--overlap", "1")
     successor, _ = _key_of(rotated.stdout)
     assert httpx.post(
-        f"{appliance.base_url}{NEW}?id=demo", headers={"X-Api-Key": secret}, timeout=60
+        f"{appliance.base_url}{NEW}?id=demo",
+        headers={"X-Api-Key": secret},
+        timeout=CALL_S,
     ).is_success
     revoked = run("integrator", "key", "revoke", key_id)
     assert "1 unfinished sessions ended" in revoked.stdout

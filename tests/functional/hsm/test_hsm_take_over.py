@@ -17,6 +17,7 @@ from tests.support.appliance.http_calls import sign, signed_pdf, state_of
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.faults.fault_injection import execute, until
+from tests.support.patience import CALL_S
 from tests.support.processes.event_loops import run_apart
 from tests.support.services.postgres import PostgresServer
 
@@ -42,7 +43,7 @@ def hsm_of(restorable_appliance: RestorableAppliance) -> Any:
     """What `/readyz` says of the HSM."""
     try:
         answer = httpx.get(
-            f"{restorable_appliance.appliance.base_url}/readyz", timeout=60
+            f"{restorable_appliance.appliance.base_url}/readyz", timeout=CALL_S
         )
     except httpx.TransportError:
         return "not listening"

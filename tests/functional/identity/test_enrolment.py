@@ -10,6 +10,7 @@ from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig
 from tests.support.faces.enrolment_page import opening_of, seed_of
+from tests.support.patience import CALL_S
 
 CUIL = "27314159263"
 
@@ -31,7 +32,7 @@ def test_invited_person_enrols_and_signs(appliance: Appliance) -> None:
     url = invited.stdout.splitlines()[0]
     assert url.startswith(f"{appliance.base_url}/alta/")
 
-    page = httpx.get(url, timeout=60).text
+    page = httpx.get(url, timeout=CALL_S).text
     totp = pyotp.TOTP(seed_of(page))
     login, signing = "una clave de ingreso", "una clave de firma"
     done = httpx.post(
@@ -44,11 +45,11 @@ def test_invited_person_enrols_and_signs(appliance: Appliance) -> None:
             "totp_code": totp.now(),
             "opening": opening_of(page),
         },
-        timeout=60,
+        timeout=CALL_S,
     )
 
     assert "ya podés firmar" in done.text
-    again = httpx.get(url, timeout=60)
+    again = httpx.get(url, timeout=CALL_S)
     assert (again.status_code, "<form" in again.text) == (200, False)
     person_id = appliance.do(_person)
     person = TestPerson(

@@ -42,6 +42,7 @@ from tests.support.hosts.compose_installation import (
     write_backup_config,
 )
 from tests.support.hosts.containers import ROOT, ContainerHost, lacking
+from tests.support.patience import CALL_S
 
 _API: Final = "http://127.0.0.1:8080"
 _LARGEST: Final = 350_000_000
@@ -252,16 +253,16 @@ def test_ports_are_published_on_this_machine_alone(installation: Installation) -
     def asked() -> list[int]:
         told = {"X-Forwarded-For": "198.51.100.7"}
         return [
-            httpx.get(f"{_API}/readyz", timeout=60).status_code,
-            httpx.get(f"{_API}/solicitudes", headers=told, timeout=60).status_code,
-            httpx.get("http://127.0.0.1:8081/healthz", timeout=60).status_code,
-            httpx.get("http://127.0.0.1:8082/", timeout=60).status_code,
+            httpx.get(f"{_API}/readyz", timeout=CALL_S).status_code,
+            httpx.get(f"{_API}/solicitudes", headers=told, timeout=CALL_S).status_code,
+            httpx.get("http://127.0.0.1:8081/healthz", timeout=CALL_S).status_code,
+            httpx.get("http://127.0.0.1:8082/", timeout=CALL_S).status_code,
         ]
 
     assert installation.host.within(asked) == [200, 401, 200, 302]
     assert '"address": "198.51.100.7"' in installation.run("docker logs rubrica_api_1")
     figures = installation.host.within(
-        lambda: httpx.get("http://127.0.0.1:8083/metrics", timeout=60).text
+        lambda: httpx.get("http://127.0.0.1:8083/metrics", timeout=CALL_S).text
     )
     for role in ("api", "embed", "admin", "signing", "chores", "sandbox"):
         assert re.search(
@@ -485,7 +486,7 @@ def test_trial_in_one_container(installation: Installation) -> None:
     assert pdfsig(out)[0].valid
     assert pyhanko_valid(out.read_bytes(), [root.public_bytes(Encoding.DER)])
     status = installation.host.within(
-        lambda: httpx.get(f"{_API}/readyz", timeout=60).status_code
+        lambda: httpx.get(f"{_API}/readyz", timeout=CALL_S).status_code
     )
     assert status == 200
     first = first.removesuffix("up --detach")

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.hosts.earlier_installation import Left, leave
 from tests.support.hosts.earlier_tree import Tree, TreeInstallation, commit
+from tests.support.patience import CALL_S
 from tests.support.processes.scratch import short_folder
 
 NOW = Tree.present()
@@ -59,7 +60,7 @@ def test_tokens_and_keys_are_still_good(left: Left) -> None:
             "/api/integration/session/new?id=demo",
             headers={"X-Api-Key": left.api_key},
         )
-    page = httpx.get(f"{iframe}/embed/?sessionToken={left.session}", timeout=60)
+    page = httpx.get(f"{iframe}/embed/?sessionToken={left.session}", timeout=CALL_S)
 
     assert [one["solicitudId"] for one in listed.json()] == [left.waiting]
     assert opened.status_code == httpx.codes.OK

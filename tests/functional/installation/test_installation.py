@@ -27,6 +27,7 @@ from tests.support.documents.validators import pdfsig
 from tests.support.faces.enrolment_page import opening_of, seed_of
 from tests.support.faults.fault_injection import until
 from tests.support.hosts.booted_machine import Booted, can_boot
+from tests.support.patience import CALL_S
 from tests.support.services.wheels import fetch, pip_configuration
 
 _ROOT: Final = Path(__file__).resolve().parents[3]
@@ -148,7 +149,7 @@ def test_every_role_runs(machine: Booted) -> None:
     assert machine.run("systemctl --failed --no-legend").stdout == ""
     warned = machine.run("journalctl -q -p warning -u 'rubrica-*'").stdout
     assert warned == ""
-    ready = machine.within(lambda: httpx.get(f"{_API}/readyz", timeout=60))
+    ready = machine.within(lambda: httpx.get(f"{_API}/readyz", timeout=CALL_S))
     assert ready.json()["checks"] == dict.fromkeys(
         ("database", "documents", "sandbox", "hsm", "clock"), "ok"
     )
@@ -161,7 +162,7 @@ def test_every_role_hands_its_figures_over(machine: Booted) -> None:
 
     def told() -> str:
         return machine.within(
-            lambda: httpx.get("http://127.0.0.1:8083/metrics", timeout=60).text
+            lambda: httpx.get("http://127.0.0.1:8083/metrics", timeout=CALL_S).text
         )
 
     deadline = time.monotonic() + _LONGEST_S
@@ -239,7 +240,7 @@ class Signer:
         self.machine.within(lambda: self._enrol(f"{_API}{path}"))
 
     def _enrol(self, url: str) -> None:
-        page = httpx.get(url, timeout=60).text
+        page = httpx.get(url, timeout=CALL_S).text
         totp = pyotp.TOTP(seed_of(page))
         form = {
             "login_password": _LOGIN,

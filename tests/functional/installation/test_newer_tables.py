@@ -11,6 +11,7 @@ from tests.support.appliance.http_calls import signed_pdf
 from tests.support.documents import pdfs
 from tests.support.hosts.next_version import LATER, NEXT, NOW, next_versions
 from tests.support.installation.installation import Installation
+from tests.support.patience import CALL_S
 from tests.support.processes.event_loops import run_apart
 from tests.support.processes.rubrica import run_rubrica
 from tests.support.processes.scratch import short_folder
@@ -75,7 +76,7 @@ def test_tables_of_the_next_version(own: Appliance) -> None:
     assert signs(own)
 
     migrate_to(own, NOT_USABLE)
-    with httpx.Client(base_url=own.base_url, timeout=30) as client:
+    with httpx.Client(base_url=own.base_url, timeout=CALL_S) as client:
         while (answer := client.get("/readyz")).status_code == 200:
             pass  # what was found is told for a moment
     assert answer.json()["checks"]["database"] == "TABLES_TOO_NEW"

@@ -29,6 +29,7 @@ from tests.support.appliance.manual import (
 from tests.support.hosts.booted_machine import Booted, can_boot
 from tests.support.hosts.debian_packages import debian_with, in_checkout
 from tests.support.hosts.machine_hsm import BRING_KEY, KEY, TAKE_KEY
+from tests.support.patience import CALL_S
 from tests.support.services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.support.services.server_certificates import make_authority
 
@@ -331,7 +332,7 @@ def test_upgrade_that_lacks_something_is_refused_before_anything(
     assert after == before
     assert before.endswith("installed")
     assert (
-        machine.within(lambda: httpx.get(f"{_API}/readyz", timeout=60)).status_code
+        machine.within(lambda: httpx.get(f"{_API}/readyz", timeout=CALL_S)).status_code
         == 200
     )
 

@@ -34,6 +34,7 @@ from tests.support.hosts.machine_load import (
     prepared,
     root_of,
 )
+from tests.support.patience import CALL_S
 
 _INSTALL: Final = "DEBIAN_FRONTEND=noninteractive apt-get install --yes 2>&1"
 _PACKAGES: Final = (*PARTS, "age", "postgresql-client")
@@ -146,7 +147,7 @@ def test_another_machine_takes_its_place(first: Booted, second: Booted) -> None:
     assert "AMISS" not in told
     found = int(recovered.splitlines()[-1].split()[0])
     assert found >= 10
-    ready = second.within(lambda: httpx.get(f"{API}/readyz", timeout=60))
+    ready = second.within(lambda: httpx.get(f"{API}/readyz", timeout=CALL_S))
     assert ready.status_code == httpx.codes.OK
     again = prepared(second, 60)
     assert_all_there(load, again, found)

@@ -37,6 +37,7 @@ from tests.support.hosts.machine_load import (
     prepared,
 )
 from tests.support.hosts.next_version import migration
+from tests.support.patience import CALL_S
 
 _SECRET: Final = "/etc/rubrica/secrets/next"
 _HEADER: Final = "X-Next"
@@ -201,7 +202,9 @@ def machine(
 
 def ready(machine: Booted) -> int:
     """Status of `/readyz`."""
-    return machine.within(lambda: httpx.get(f"{API}/readyz", timeout=60)).status_code
+    return machine.within(
+        lambda: httpx.get(f"{API}/readyz", timeout=CALL_S)
+    ).status_code
 
 
 def has_read_settings(machine: Booted) -> bool:

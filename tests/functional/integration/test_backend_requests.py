@@ -20,6 +20,7 @@ from tests.support.appliance.backends import (
     sign,
 )
 from tests.support.documents import pdfs
+from tests.support.patience import CALL_S
 
 PDF = pdfs.one_page()
 NOBODY = "20-00000000-1"
@@ -286,7 +287,7 @@ def test_repeat_with_a_key_makes_nothing_new(
             f"{backend.client.base_url}{REQUESTS}".replace("//api", "/api"),
             headers={"X-Api-Key": backend.key.secret, "Idempotency-Key": "k-1"},
             json={**body, "referencia": reference},
-            timeout=60,
+            timeout=CALL_S,
         )
 
     with ThreadPoolExecutor(10) as pool:
@@ -379,7 +380,7 @@ def test_key_needs_its_scope(appliance: Appliance, people: list[TestPerson]) -> 
         assert reader.client.get(REQUESTS).status_code == 200
     with backend_of(appliance, ApiKeyScope.SESSIONS_WRITE) as opener:
         assert opener.client.get(REQUESTS).json()["code"] == "API_KEY_SCOPE"
-    nobody = httpx.get(f"{appliance.settings.web.web_url}{REQUESTS}", timeout=60)
+    nobody = httpx.get(f"{appliance.settings.web.web_url}{REQUESTS}", timeout=CALL_S)
     assert nobody.json()["code"] == "API_KEY_MISSING"
 
 
@@ -470,7 +471,7 @@ def _patch(backend: TestBackend, path: str, change: dict[str, Any]) -> httpx.Res
         f"{str(backend.client.base_url).rstrip('/')}{path}",
         headers={"X-Api-Key": backend.key.secret},
         json=change,
-        timeout=60,
+        timeout=CALL_S,
     )
 
 

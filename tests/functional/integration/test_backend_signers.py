@@ -11,6 +11,7 @@ from appliance.bootstrap import ServiceRegistry
 from appliance.identity.registration_officers import RegistrationOfficers
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.backends import TestBackend, backend_of, let_vouch
+from tests.support.patience import CALL_S
 
 SIGNERS = "/api/integration/signers"
 IDENTITY = {
@@ -57,13 +58,13 @@ def test_person_is_invited_and_their_state_told(
     assert told["estado"] == "invitada"
     assert told["motivo"]["codigo"] == "SIGNER_PENDING_APPROVAL"
     assert re.fullmatch(r".+/alta/[\w-]{43}", told["enlace"])
-    assert "Rosa Sánchez" in httpx.get(told["enlace"], timeout=60).text
+    assert "Rosa Sánchez" in httpx.get(told["enlace"], timeout=CALL_S).text
     again = answered(backend, cuil)
     assert (again.status_code, again.json()["enlace"]) == (200, None)
     renewed = answered(backend, cuil, nuevoEnlace=True).json()
     assert renewed["enlace"] not in {None, told["enlace"]}
-    assert "Rosa Sánchez" in httpx.get(renewed["enlace"], timeout=60).text
-    assert "Rosa Sánchez" not in httpx.get(told["enlace"], timeout=60).text
+    assert "Rosa Sánchez" in httpx.get(renewed["enlace"], timeout=CALL_S).text
+    assert "Rosa Sánchez" not in httpx.get(told["enlace"], timeout=CALL_S).text
 
 
 def test_who_can_sign_is_told_so(appliance: Appliance, backend: TestBackend) -> None:
@@ -99,7 +100,7 @@ def test_link_is_for_who_invited_alone(
 
     assert (seen.status_code, seen.json()["enlace"]) == (200, None)
     assert wanted.json()["code"] == "PERSON_NOT_FOUND"
-    assert "Rosa Sánchez" in httpx.get(first["enlace"], timeout=60).text
+    assert "Rosa Sánchez" in httpx.get(first["enlace"], timeout=CALL_S).text
     enrolled = appliance.new_person()
     assert answered(backend, enrolled.cuil, nuevoEnlace=True).json()["code"] == (
         "PERSON_STATE"

@@ -18,6 +18,7 @@ from tests.support.documents.field_pdfs import Field, with_fields
 from tests.support.documents.validators import (
     signature_boxes,
 )
+from tests.support.patience import CALL_S
 
 PDF = pdfs.one_page()
 NOBODY = "20-00000000-1"
@@ -111,7 +112,7 @@ def asked_of(backend: TestBackend, person: TestPerson, stamp: dict[str, Any]) ->
 
 def said_in(answer: httpx.Response) -> dict[str, object]:
     """What the signature that was made says, and whether it certifies."""
-    pdf = httpx.get(answer.json()["documentoFirmado"], timeout=60).content
+    pdf = httpx.get(answer.json()["documentoFirmado"], timeout=CALL_S).content
     with pikepdf.open(io.BytesIO(pdf)) as opened:
         signature = opened.Root.AcroForm.Fields[0].V
         return {

@@ -33,6 +33,7 @@ from tests.support.documents import (
 )
 from tests.support.documents.validators import pdfsig
 from tests.support.faults.fault_injection import until
+from tests.support.patience import CALL_S
 
 PATH: Final = "/api/integration/documents"
 PDF: Final = {"Content-Type": "application/pdf"}
@@ -67,7 +68,7 @@ class Backend:
         """Call an address of the documents."""
         headers = {"X-Api-Key": self.key, **options.pop("headers", {})}  # type: ignore[dict-item]
         url = f"{self.appliance.settings.web.web_url}{PATH}{path}"
-        return httpx.request(method, url, headers=headers, timeout=60, **options)  # type: ignore[arg-type]
+        return httpx.request(method, url, headers=headers, timeout=CALL_S, **options)  # type: ignore[arg-type]
 
     def upload(
         self, pdf: bytes, headers: dict[str, str] | None = None, **query: str

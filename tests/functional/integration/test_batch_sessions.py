@@ -15,6 +15,7 @@ from tests.support.appliance.backends import (
     ready_batch,
 )
 from tests.support.documents import pdfs
+from tests.support.patience import CALL_S
 
 SESSIONS = "/api/integration/sessions"
 
@@ -68,11 +69,13 @@ class Page:
 
     def ask(self, path: str, **body: Any) -> httpx.Response:
         """Post."""
-        return httpx.post(self._at + path, json=body, headers=self._headers, timeout=60)
+        return httpx.post(
+            self._at + path, json=body, headers=self._headers, timeout=CALL_S
+        )
 
     def get(self, path: str) -> httpx.Response:
         """Get."""
-        return httpx.get(self._at + path, headers=self._headers, timeout=60)
+        return httpx.get(self._at + path, headers=self._headers, timeout=CALL_S)
 
     def prove(self, person: TestPerson) -> dict[str, Any]:
         """Say and prove who signs."""

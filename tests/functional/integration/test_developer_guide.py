@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.appliance.manual import DOCS
 from tests.support.appliance.trial import Trial, running_trial
+from tests.support.patience import CALL_S
 from tests.support.processes.scratch import short_folder
 
 pytestmark = pytest.mark.full
@@ -26,7 +27,7 @@ def trial() -> Iterator[Trial]:
 def printed(trial: Trial, lang: str) -> list[str]:
     """The blocks that a reader is to run, from the page in a language."""
     page = (
-        httpx.get(f"{trial.web_url}/docs/{lang}/guide", timeout=60)
+        httpx.get(f"{trial.web_url}/docs/{lang}/guide", timeout=CALL_S)
         .raise_for_status()
         .text
     )

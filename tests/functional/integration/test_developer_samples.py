@@ -15,6 +15,7 @@ from appliance.web.vendor import fetch
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.backends import TestBackend
 from tests.support.documents import pdfs
+from tests.support.patience import CALL_S
 
 pytestmark = pytest.mark.full
 
@@ -124,7 +125,7 @@ def test_sample_asks_for_a_batch(
     told = backend.client.get(path).raise_for_status().json()
     assert [each["documento"]["nombre"] for each in told["solicitudes"]] == [*names]
     opened = httpx.get(
-        f"{appliance.iframe_url}/embed/", params={"sessionToken": token}, timeout=60
+        f"{appliance.iframe_url}/embed/", params={"sessionToken": token}, timeout=CALL_S
     )
     assert opened.status_code == 200
     assert saved.run(*names).split(" ")[0] == batch

@@ -22,6 +22,7 @@ from tests.support.appliance.backends import (
 from tests.support.appliance.http_calls import code_of, log_in
 from tests.support.appliance.manual import run_block
 from tests.support.documents import pdfs
+from tests.support.patience import CALL_S
 from tests.support.processes.operator_shell import OperatorShell
 from tests.support.processes.plain_http import NO_TLS
 from tests.support.processes.scratch import short_folder
@@ -206,7 +207,7 @@ def sign_in(appliance: Appliance, person: TestPerson, address: str) -> None:
     """Password and code, by a connection from an address of this machine."""
     transport = httpx.HTTPTransport(local_address=address, verify=NO_TLS)
     with httpx.Client(
-        base_url=appliance.base_url, transport=transport, timeout=60
+        base_url=appliance.base_url, transport=transport, timeout=CALL_S
     ) as client:
         ended = client.post(
             "/auth/otp",

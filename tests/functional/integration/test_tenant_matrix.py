@@ -24,6 +24,7 @@ from appliance.signing.batch_store import BatchStore
 from tests.functional.integration.tenants import ABSENT, ROWS, About, Row, Tenant
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.backends import backend_of, let_vouch
+from tests.support.patience import CALL_S
 
 ROUTES: Final = Path(__file__).parents[2] / "vectors" / "names" / "routes.json"
 REFUSED: Final = {401, 403, 404, 405}
@@ -64,7 +65,7 @@ class Tenants:
             sent["headers"]["Content-Type"] = "application/pdf"
         if rule.endswith("/session/new"):
             sent["params"] = {"id": self.own.backend.code}
-        return httpx.request(method, f"{base}{path}", timeout=60, **sent)
+        return httpx.request(method, f"{base}{path}", timeout=CALL_S, **sent)
 
 
 def _bearer(appliance: Appliance, tenant: Tenant) -> dict[str, str]:

@@ -25,6 +25,7 @@ from tests.support.appliance.backends import (
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pdfsig, read_pdf
 from tests.support.faults.fault_injection import until
+from tests.support.patience import CALL_S
 
 SIGNERS = "/api/integration/test/signers"
 
@@ -95,7 +96,11 @@ def shown_text(pdf: bytes, folder: Path) -> str:
     path = folder / "shown.pdf"
     path.write_bytes(pdf)
     done = subprocess.run(
-        ["pdftotext", path, "-"], check=True, capture_output=True, text=True, timeout=60
+        ["pdftotext", path, "-"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=CALL_S,
     )
     return " ".join(done.stdout.split())
 
@@ -107,7 +112,7 @@ def test_signature_of_two_by_sign_in_and_by_one_call(
     first, second = made_up(backend, nombre="Ana Ruiz"), made_up(backend)
     process = asked(backend, first, second)
     code = backend.client.get(f"{SIGNERS}/{first['cuil']}/otp").json()
-    with httpx.Client(base_url=appliance.base_url, timeout=60) as client:
+    with httpx.Client(base_url=appliance.base_url, timeout=CALL_S) as client:
         login = client.post(
             "/auth/login",
             json={"usuario": first["cuil"], "password": first["password"]},
@@ -132,7 +137,7 @@ def test_signature_of_two_by_sign_in_and_by_one_call(
     assert told["solicitudId"] == process["firmantes"][1]["solicitudId"]
     assert again.json()["sha256"] == told["sha256"]
     pdf = signed_pdf(backend, process["procesoId"])
-    assert httpx.get(told["documentoFirmado"], timeout=60).content == pdf
+    assert httpx.get(told["documentoFirmado"], timeout=CALL_S).content == pdf
     assert_valid(appliance, pdf, 2)
     assert_marked(pdf)
     assert MARK in shown_text(pdf, tmp_path)
@@ -145,7 +150,7 @@ def test_code_that_was_used_is_not_given_again(
     """The next one differs, and is accepted."""
     signer = made_up(backend)
     codes = []
-    with httpx.Client(base_url=appliance.base_url, timeout=60) as client:
+    with httpx.Client(base_url=appliance.base_url, timeout=CALL_S) as client:
         for _ in range(2):
             told = backend.client.get(f"{SIGNERS}/{signer['cuil']}/otp").json()
             login = client.post(

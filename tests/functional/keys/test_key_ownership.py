@@ -34,6 +34,7 @@ from tests.support.faults.fault_injection import (
     restarted,
     until,
 )
+from tests.support.patience import CALL_S
 from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE, SAMPLED
 
 
@@ -306,7 +307,7 @@ def test_change_needs_a_signer(appliance_with_keys: Appliance) -> None:
     answer = httpx.post(
         f"{appliance_with_keys.base_url}/credenciales/clave",
         json={"password": "12345678", "nueva": "123456789"},
-        timeout=60,
+        timeout=CALL_S,
     )
 
     problem(answer, 401, "TOKEN_MISSING")

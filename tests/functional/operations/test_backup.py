@@ -35,6 +35,7 @@ from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.faults.fault_injection import execute, until
 from tests.support.faults.retrying_callers import Crowd
 from tests.support.faults.small_disk import small_disk
+from tests.support.patience import CALL_S
 from tests.support.services.postgres import PostgresServer
 
 _LAST: Final = "rubrica_backup_last_success_timestamp_seconds"
@@ -261,7 +262,9 @@ def test_file_says_what_a_timer_does(empty: RestorableAppliance) -> None:
     figure = re.compile(rf"^{_LAST}{{.*}} (\S+)$", re.MULTILINE)
 
     def told() -> list[str]:
-        return figure.findall(httpx.get(empty.appliance.metrics_url, timeout=60).text)
+        return figure.findall(
+            httpx.get(empty.appliance.metrics_url, timeout=CALL_S).text
+        )
 
     until(lambda: any(float(each) >= began - 1 for each in told()))
 

@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.http_calls import signed_pdf
 from tests.support.documents.pdfs import one_page
+from tests.support.patience import CALL_S
 from tests.support.plugins.documented import OTHER_FACE
 from tests.support.processes.scratch import short_folder
 
@@ -37,7 +38,7 @@ def appliance() -> Iterator[Appliance]:
 
 def told(appliance: Appliance) -> Told:
     """What Prometheus would read now."""
-    response = httpx.get(appliance.metrics_url, trust_env=False, timeout=60)
+    response = httpx.get(appliance.metrics_url, trust_env=False, timeout=CALL_S)
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
     return {
@@ -111,7 +112,7 @@ def test_every_role_tells_and_signing_counts(appliance: Appliance) -> None:
 def test_listener_has_nothing_else(appliance: Appliance) -> None:
     """The figures, and whether it gets on; the public faces have no such page."""
     at = appliance.metrics_url.removesuffix("/metrics")
-    with httpx.Client(base_url=at, trust_env=False, timeout=60) as client:
+    with httpx.Client(base_url=at, trust_env=False, timeout=CALL_S) as client:
         answers = {
             path: client.get(path, extensions={OTHER_FACE: True}).status_code
             for path in ("/healthz", "/", "/solicitudes", "/metrics/")
@@ -119,7 +120,8 @@ def test_listener_has_nothing_else(appliance: Appliance) -> None:
     assert answers == {"/healthz": 200, "/": 404, "/solicitudes": 404, "/metrics/": 404}
     for face in (appliance.base_url, appliance.iframe_url, appliance.admin_url):
         assert (
-            httpx.get(f"{face}/metrics", trust_env=False, timeout=60).status_code == 404
+            httpx.get(f"{face}/metrics", trust_env=False, timeout=CALL_S).status_code
+            == 404
         )
 
 

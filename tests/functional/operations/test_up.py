@@ -3,6 +3,7 @@
 import httpx
 
 from tests.support.appliance.appliance import Appliance
+from tests.support.patience import CALL_S
 
 
 def test_up_twice_on_one_folder_is_refused(appliance: Appliance) -> None:
@@ -21,4 +22,4 @@ def test_up_twice_on_one_folder_is_refused(appliance: Appliance) -> None:
     assert [each.pid for each in appliance.children("")] == [
         each.pid for each in before
     ]
-    assert httpx.get(f"{appliance.base_url}/readyz", timeout=60).status_code == 200
+    assert httpx.get(f"{appliance.base_url}/readyz", timeout=CALL_S).status_code == 200

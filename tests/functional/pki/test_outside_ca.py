@@ -15,6 +15,7 @@ from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import problem, sign, signed_pdf
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pyhanko_valid
+from tests.support.patience import CALL_S
 from tests.support.pki.outside_ca import OutsideCa, bundle, der
 
 
@@ -138,9 +139,9 @@ def test_revocation_pin_of_a_new_person_revokes(
         "motivo": "clave_comprometida",
         "confirmo": "si",
     }
-    done = httpx.post(f"{appliance.base_url}/revocar", data=form, timeout=60)
+    done = httpx.post(f"{appliance.base_url}/revocar", data=form, timeout=CALL_S)
 
     assert "tu certificado está revocado" in done.text
-    again = httpx.post(f"{appliance.base_url}/revocar", data=form, timeout=60)
+    again = httpx.post(f"{appliance.base_url}/revocar", data=form, timeout=CALL_S)
     assert "No queda nada por revocar" in again.text
     assert shown[1] not in appliance.log.read_text()

@@ -23,6 +23,7 @@ from tests.support.appliance.http_calls import problem, sign, state_of
 from tests.support.documents import pdfs
 from tests.support.documents.long_term_validators import lt_failures
 from tests.support.documents.validators import pdfsig, pyhanko_valid
+from tests.support.patience import CALL_S
 from tests.support.pki.outside_ca import bundle, der
 from tests.support.services.fake_ca import Says
 from tests.support.services.fake_tsa import Mode
@@ -110,7 +111,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 def fetched(told: dict[str, Any]) -> bytes:
     """The signed document."""
-    return httpx.get(told["documentoFirmado"], timeout=60).content
+    return httpx.get(told["documentoFirmado"], timeout=CALL_S).content
 
 
 def test_next_tsa_is_asked_where_the_first_is_dead(

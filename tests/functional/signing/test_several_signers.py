@@ -23,6 +23,7 @@ from tests.support.documents import pdfs
 from tests.support.documents.field_pdfs import Field, with_fields
 from tests.support.documents.validators import pdfsig, pyhanko_verdicts
 from tests.support.faults.fault_injection import order_crash, until
+from tests.support.patience import CALL_S
 from worker.failpoints import FILE_WRITTEN, PUBLISHED
 
 ABOVE = (100.0, 300.0, 300.0, 380.0)
@@ -89,7 +90,7 @@ def test_code_of_the_first_tells_what_the_next_ones_made_of_it(
 
     for language, said in (("es", "Versiones anteriores"), ("en", "Earlier versions")):
         page = httpx.get(
-            address, headers={"Accept-Language": language}, timeout=60
+            address, headers={"Accept-Language": language}, timeout=CALL_S
         ).text
         older, newest = (page.index(hashlib.sha256(one).hexdigest()) for one in copies)
         assert newest < page.index(said) < older

@@ -24,6 +24,7 @@ from tests.support.appliance.http_calls import (
 from tests.support.browsers.qr_codes import scanned
 from tests.support.documents import pdfs
 from tests.support.documents.pdf_samples import SIGNED_AT
+from tests.support.patience import CALL_S
 
 FIELDS = {
     "fontColor": "#0A64FF",
@@ -60,7 +61,7 @@ def signed(appliance: Appliance, signer: TestPerson, client: httpx.Client) -> Si
     wrong = sign(client, signer, request, **FIELDS, password="no es la clave")
     answer = sign(client, signer, request, **FIELDS)
     assert answer.status_code == 200, answer.text
-    pdf = httpx.get(answer.json()["documentoFirmado"], timeout=60).content
+    pdf = httpx.get(answer.json()["documentoFirmado"], timeout=CALL_S).content
     stamp = read_stamp(pdf)
     assert stamp is not None
     return Signed(original, answer.json(), pdf, stamp, wrong)
@@ -174,7 +175,7 @@ def test_stamp_shows_reason_place_code_and_logo(
     answer = sign(client, signer, request, **fields)
     again = sign(client, signer, request, **fields)
     other = sign(client, signer, request, **{**fields, "logo": False})
-    pdf = httpx.get(answer.json()["documentoFirmado"], timeout=60).content
+    pdf = httpx.get(answer.json()["documentoFirmado"], timeout=CALL_S).content
     assert appliance.rubrica("logo", "clear").returncode == 0
 
     masked = "CUIL \u2022\u2022-\u2022\u2022\u2022\u2022\u2022"
@@ -193,7 +194,7 @@ def test_stamp_shows_reason_place_code_and_logo(
     address = said.rsplit(", ", 1)[1]
     assert address.startswith(f"{appliance.base_url}/verificar/")
     assert scanned(pdf) == address
-    page = httpx.get(address.lower(), timeout=60)
+    page = httpx.get(address.lower(), timeout=CALL_S)
     assert page.status_code == 200
     assert page.headers["X-Robots-Tag"] == "noindex, nofollow"
     assert answer.json()["sha256"] in page.text

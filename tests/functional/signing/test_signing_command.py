@@ -24,6 +24,7 @@ from tests.support.appliance.http_calls import (
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pyhanko_verdicts
 from tests.support.hsm.softhsm import SoftHsm
+from tests.support.patience import CALL_S
 
 LIBERATION = {
     "Serif": "LiberationSerif",
@@ -255,7 +256,7 @@ def test_answer_field(
     if field == "status":
         assert value == "success"
     else:
-        pdf = httpx.get(value, timeout=60)
+        pdf = httpx.get(value, timeout=CALL_S)
         assert pdf.headers["Content-Type"] == "application/pdf"
         assert pdf.content.startswith(b"%PDF-")
 

@@ -15,6 +15,7 @@ import pytest
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.http_calls import problem
 from tests.support.faults.fault_injection import until
+from tests.support.patience import CALL_S
 from tests.support.processes.scratch import short_folder
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
@@ -55,7 +56,10 @@ def answer_s(appliance: Appliance) -> float:
     taken = []
     for _ in range(9):
         began = time.perf_counter()
-        assert httpx.get(f"{appliance.base_url}/healthz", timeout=60).status_code == 200
+        assert (
+            httpx.get(f"{appliance.base_url}/healthz", timeout=CALL_S).status_code
+            == 200
+        )
         taken.append(time.perf_counter() - began)
     return statistics.median(taken)
 
@@ -146,7 +150,9 @@ def test_half_bodies_keep_nobody_out(crowded: Appliance) -> None:
                         b"Content-Length: 16000\r\n\r\n{"
                     )
             answers = [
-                httpx.get(f"http://127.0.0.1:{port}/nowhere", timeout=60).status_code
+                httpx.get(
+                    f"http://127.0.0.1:{port}/nowhere", timeout=CALL_S
+                ).status_code
                 for _ in range(50)
             ]
 
@@ -244,7 +250,7 @@ def test_memory_of_bodies_that_nobody_wants(crowded: Appliance, line: str) -> No
 
     assert most - before < 60 * MIB
     until(lambda: _rss(api) - before < 40 * MIB)
-    problem(httpx.get(f"{crowded.base_url}/nada", timeout=60), 404, "NOT_FOUND")
+    problem(httpx.get(f"{crowded.base_url}/nada", timeout=CALL_S), 404, "NOT_FOUND")
 
 
 def _rss(process: psutil.Process) -> int:

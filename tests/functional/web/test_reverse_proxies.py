@@ -12,6 +12,7 @@ import pytest
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import problem
 from tests.support.documents import pdfs
+from tests.support.patience import CALL_S
 from tests.support.processes.scratch import short_folder
 from tests.support.services.nginx import API, CONSOLE, FRAME, Proxy, new_port
 from tests.support.services.proxies import PROXIES
@@ -118,7 +119,7 @@ def test_log_tells_the_clients_address(
 def test_word_of_a_stranger_is_not_taken(proxied_appliance: ProxiedAppliance) -> None:
     """Whoever reaches the listener past the proxy names nobody."""
     transport = httpx.HTTPTransport(local_address="127.0.0.9")
-    with httpx.Client(transport=transport, timeout=60) as client:
+    with httpx.Client(transport=transport, timeout=CALL_S) as client:
         told = client.get(
             f"{proxied_appliance.appliance.base_url}/nada",
             headers={"X-Forwarded-For": "203.0.113.77"},
@@ -137,7 +138,7 @@ def test_malformed_header_is_no_fault(
     proxied_appliance: ProxiedAppliance, said: str
 ) -> None:
     """What a proxy passes on may be anything."""
-    with httpx.Client(timeout=60) as client:
+    with httpx.Client(timeout=CALL_S) as client:
         answer = client.get(
             f"{proxied_appliance.appliance.base_url}/healthz",
             headers={"X-Forwarded-For": said},

@@ -21,6 +21,7 @@ from appliance.domain.vocab import TaskKind, TaskState
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from tests.support.installation.record import CoreFixture
+from tests.support.patience import CALL_S
 from worker.leased_worker import FencedOffError, GiveBack, LeasedWorker, Work
 
 pytestmark = pytest.mark.storage
@@ -322,7 +323,7 @@ async def test_error_of_what_runs_beside_ends_the_worker(scene: Scene) -> None:
 
     with pytest.raises(ZeroDivisionError):
         await asyncio.wait_for(
-            scene.worker.run(asyncio.Event(), heart(), helper()), timeout=60
+            scene.worker.run(asyncio.Event(), heart(), helper()), timeout=CALL_S
         )
 
     assert await scene.state(task) is TaskState.DONE

@@ -12,6 +12,7 @@ import pytest
 from embed.demo.config import HostConfig
 from embed.demo.host import DemoHost
 from embed.demo.mail_catcher import MailCatcher
+from tests.support.patience import CALL_S
 from tests.support.processes.scratch import free_port
 
 
@@ -32,7 +33,7 @@ def site() -> Iterator[httpx.Client]:
         server = DemoHost(config, quiet=True, catcher=catcher)
         serving = threading.Thread(target=server.serve_forever)
         serving.start()
-        with server, httpx.Client(base_url=config.origin, timeout=60) as client:
+        with server, httpx.Client(base_url=config.origin, timeout=CALL_S) as client:
             yield client
             server.shutdown()
         serving.join()

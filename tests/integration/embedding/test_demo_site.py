@@ -21,6 +21,7 @@ from appliance.settings import SettingsError
 from embed.demo.config import read_config
 from tests.support.browsers.demo_site import DemoSite, running_demo_site
 from tests.support.faces.fake_frame import API_KEY, INTEGRATOR
+from tests.support.patience import CALL_S
 from tests.support.processes.rubrica import run_rubrica, start_rubrica
 from tests.support.processes.scratch import free_port
 
@@ -28,7 +29,7 @@ from tests.support.processes.scratch import free_port
 @pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
     """A client without certificates: there is no TLS here."""
-    with httpx.Client(verify=False, timeout=60) as client:  # noqa: S501 (plain http)
+    with httpx.Client(verify=False, timeout=CALL_S) as client:  # noqa: S501 (plain http)
         yield client
 
 

@@ -26,6 +26,7 @@ from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 from tests.support.documents.pdf_samples import A4, SIGNED_AT, make_pdf
 from tests.support.documents.software_signer import make_signer
+from tests.support.patience import CALL_S
 from worker.pades import SignaturePlan, method_for, prepare
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.appearance.form_xobject import draw_on_page
@@ -70,7 +71,7 @@ def render(pdf: bytes, folder: Path) -> Image.Image:
     subprocess.run(
         ["pdftoppm", "-cropbox", "-r", str(DPI), "-singlefile", "-png", path,
          folder / "page"],
-        check=True, timeout=60,
+        check=True, timeout=CALL_S,
     )  # fmt: skip
     return Image.open(folder / "page.png").convert("RGB")
 
@@ -81,7 +82,7 @@ def words(pdf: bytes, folder: Path) -> list[tuple[str, float, float]]:
     path.write_bytes(pdf)
     done = subprocess.run(
         ["pdftotext", "-bbox", "-cropbox", path, "-"],
-        check=True, capture_output=True, text=True, timeout=60,
+        check=True, capture_output=True, text=True, timeout=CALL_S,
     )  # fmt: skip
     rows = re.findall(r'xMin="([\d.-]+)" yMin="([\d.-]+)".*?>(.*?)<', done.stdout)
     return [(word, float(left), float(top)) for left, top, word in rows]
@@ -98,7 +99,7 @@ def test_font_is_embedded_by_name_and_style(
     path.write_bytes(signed(make_pdf(), layout, fonts))
 
     table = subprocess.run(
-        ["pdffonts", path], check=True, capture_output=True, text=True, timeout=60
+        ["pdffonts", path], check=True, capture_output=True, text=True, timeout=CALL_S
     ).stdout
 
     (row,) = [line for line in table.splitlines() if "Liberation" in line]
@@ -199,7 +200,7 @@ def test_text_stays_within_the_padding(
 
     done = subprocess.run(
         ["pdftotext", "-bbox", path, "-"],
-        check=True, capture_output=True, text=True, timeout=60,
+        check=True, capture_output=True, text=True, timeout=CALL_S,
     )  # fmt: skip
 
     rights = [float(x) for x in re.findall(r'xMax="([\d.]+)"', done.stdout)]
@@ -215,7 +216,11 @@ def test_text_can_be_copied_with_its_accents(fonts: StampFonts, tmp_path: Path) 
     path.write_bytes(signed(make_pdf(edit=(b"Tj", b"")), layout, fonts))
 
     done = subprocess.run(
-        ["pdftotext", path, "-"], check=True, capture_output=True, text=True, timeout=60
+        ["pdftotext", path, "-"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=CALL_S,
     )
 
     assert done.stdout.strip().splitlines() == list(lines)

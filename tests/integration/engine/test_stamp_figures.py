@@ -24,6 +24,7 @@ from tests.support.browsers.qr_codes import scanned
 from tests.support.documents.pdf_samples import A4, SIGNED_AT, make_pdf
 from tests.support.documents.software_signer import make_signer
 from tests.support.documents.validators import pdfsig, pyhanko_verdicts, read_pdf
+from tests.support.patience import CALL_S
 from tests.support.services.sandbox_server import running_sandbox
 from tests.tools.contact_sheet import QR, draw, sample_logo
 from worker.pades import SignaturePlan, method_for, prepare
@@ -180,7 +181,7 @@ def poppler(pdf: bytes, folder: Path) -> Image.Image:
     subprocess.run(
         ["pdftoppm", "-cropbox", "-r", str(72 * SCALE), "-singlefile", "-png",
          folder / "page.pdf", folder / "page"],
-        check=True, timeout=60,
+        check=True, timeout=CALL_S,
     )  # fmt: skip
     return Image.open(folder / "page.png").convert("RGB")
 

@@ -19,6 +19,7 @@ from hsm_config.pkcs11.tokens import _init_token, make_configuration
 from hsm_config.provisioning.ca_certificates import is_demo, read_ca, read_root
 from hsm_config.provisioning.init import provision
 from tests.support.hsm.hsm_installation import HsmInstallation
+from tests.support.patience import CALL_S
 
 
 @pytest.fixture
@@ -329,7 +330,7 @@ def test_lost_pin_file_is_refused_and_not_made_anew(
 def test_two_inits_at_once_make_one_hsm(bare: HsmInstallation) -> None:
     """The second one waits and finds all made."""
     first, second = bare.start_command("init"), bare.start_command("init")
-    said = [process.communicate(timeout=60)[0] for process in (first, second)]
+    said = [process.communicate(timeout=CALL_S)[0] for process in (first, second)]
 
     assert (first.returncode, second.returncode) == (0, 0), said
     assert sum("Nothing to do" in text for text in said) == 1

@@ -15,6 +15,7 @@ from appliance.settings import SettingsError
 from hsm_config.pkcs11.module import log_in
 from hsm_config.pkcs11.pin import Pin
 from tests.support.hsm.hsm_installation import KEY, HsmInstallation, lose_module, probed
+from tests.support.patience import CALL_S
 from tests.support.processes.rubrica import run_rubrica
 from worker.hsm import token_sessions
 from worker.hsm.connection import HsmStatus
@@ -146,7 +147,7 @@ def test_eight_processes_at_once_all_open(hsm_with_key: HsmInstallation) -> None
         process.stdin.write("x")
         process.stdin.flush()
 
-    said = [process.communicate(timeout=60)[0] for process in processes]
+    said = [process.communicate(timeout=CALL_S)[0] for process in processes]
 
     assert [process.returncode for process in processes] == [0] * 8, said
 
@@ -189,7 +190,7 @@ def test_forked_child_cannot_use_the_session(hsm_with_key: HsmInstallation) -> N
         [sys.executable, "-c", _FORK, hsm_with_key.file],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=CALL_S,
         check=False,
     )
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.hsm.pkcs11_shim import Pkcs11Shim
 from tests.support.hsm.softhsm import SoftHsm
+from tests.support.patience import CALL_S
 
 PIN = "123456"
 DEVICE_ERROR = 0x30
@@ -70,7 +71,7 @@ def start(softhsm: SoftHsm, shim: Pkcs11Shim) -> "subprocess.Popen[str]":
 def said(softhsm: SoftHsm, shim: Pkcs11Shim) -> list[str]:
     """What came of each of the four."""
     with start(softhsm, shim) as process:
-        return process.communicate(timeout=60)[0].split()
+        return process.communicate(timeout=CALL_S)[0].split()
 
 
 def test_shim_passes_through_and_counts(softhsm: SoftHsm, shim: Pkcs11Shim) -> None:
@@ -138,7 +139,7 @@ def test_two_threads_need_a_start_for_several(
             env=softhsm.environment | shim.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=CALL_S,
             check=False,
         )
 

@@ -28,6 +28,7 @@ from tests.integration.documents.test_bucket_uploads import begin_upload, upload
 from tests.support.factories.document_storage import BucketStorage
 from tests.support.faults.fault_injection import until
 from tests.support.faults.small_disk import small_disk
+from tests.support.patience import CALL_S
 from tests.support.services.s3 import SECRET_KEY, S3Server
 from tests.support.services.server_certificates import make_authority
 from tests.support.services.tcp_links import Link
@@ -294,7 +295,7 @@ def test_bucket_that_goes_away_in_the_midst(
 
     def remove(_: Writer) -> None:
         address = f"http://127.0.0.1:{bucket.server.port}/{bucket.name}"
-        assert httpx.delete(address, timeout=60).status_code == 204
+        assert httpx.delete(address, timeout=CALL_S).status_code == 204
 
     with pytest.raises(SettingsError, match="NoSuch"):
         write(bucket.place, recipients, remove)
@@ -304,11 +305,11 @@ def test_bucket_that_goes_away_in_the_midst(
 def asking_for_keys(server: S3Server) -> Iterator[None]:
     """Have the server look at signatures, meanwhile."""
     address = f"http://127.0.0.1:{server.port}/moto-api/reset-auth"
-    httpx.post(address, content=b"0", timeout=60).raise_for_status()
+    httpx.post(address, content=b"0", timeout=CALL_S).raise_for_status()
     try:
         yield
     finally:
-        httpx.post(address, content=b"Infinity", timeout=60).raise_for_status()
+        httpx.post(address, content=b"Infinity", timeout=CALL_S).raise_for_status()
 
 
 def test_wrong_key_is_told(tmp_path: Path) -> None:

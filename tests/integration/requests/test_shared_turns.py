@@ -27,6 +27,7 @@ from appliance.signing.expiry import ExpiryJob
 from tests.integration.signing.shared_document import OwnSandbox, Scene
 from tests.support.factories.signing_front import WRONG, SigningFront
 from tests.support.installation.record import CoreFixture
+from tests.support.patience import CALL_S
 
 pytestmark = pytest.mark.storage
 
@@ -137,7 +138,7 @@ async def test_both_at_the_same_moment(front: SigningFront) -> None:
         for request, signer in zip(scene.requests, scene.people, strict=True)
     ]
     await front.notified()
-    await asyncio.wait(calls, timeout=60, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(calls, timeout=CALL_S, return_when=asyncio.FIRST_COMPLETED)
     (winner,) = [at for at, call in enumerate(calls) if not call.done()]
     await scene.publish(winner)
     await announced(front)

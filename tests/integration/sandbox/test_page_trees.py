@@ -16,6 +16,7 @@ from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from tests.support.documents.hostile_pdfs import build
 from tests.support.documents.outside_content_pdfs import compressed, stream
 from tests.support.documents.software_signer import signed
+from tests.support.patience import CALL_S
 from worker.pades.appearance.fonts import load_fonts
 from worker.sandbox.inspection import inspect
 from worker.sandbox.repair import repair
@@ -204,7 +205,11 @@ def words(pdf: bytes, path: Path) -> tuple[str, str]:
     document.close()
     path.write_bytes(pdf)
     found = subprocess.run(
-        ["pdftotext", path, "-"], check=True, capture_output=True, text=True, timeout=60
+        ["pdftotext", path, "-"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=CALL_S,
     )
     return seen.strip(), found.stdout.strip()
 

@@ -21,6 +21,7 @@ from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorC
 from appliance.settings import DocumentSettings
 from tests.support.documents import hostile_pdfs, pdfs
 from tests.support.documents.pdf_samples import make_pdf
+from tests.support.patience import CALL_S
 from tests.support.services.sandbox_server import ROOT, SandboxServer, running_sandbox
 from worker.sandbox.text_search import CHARACTERS_MOST, PAGES_MOST
 
@@ -100,7 +101,7 @@ def poppler_words(path: Path) -> Iterator[tuple[int, str, Box]]:
         ["pdftotext", "-bbox", "-cropbox", path, "-"],
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=CALL_S,
     ).stdout
     pages = told.decode("utf-8", "replace").split("<page ")[1:]
     for number, page in enumerate(pages, 1):

@@ -12,6 +12,7 @@ import pytest
 from appliance.core.system.port_holders import holder_of
 from appliance.runtime.processes import bind
 from appliance.settings import SettingsError
+from tests.support.patience import CALL_S
 from tests.support.processes.command_folder import CommandFolder, make_command_folder
 
 
@@ -105,7 +106,7 @@ def test_demo_site_is_looked_at_too(command_folder: CommandFolder, other: int) -
 def test_another_ones_readiness_is_not_ours(command_folder: CommandFolder) -> None:
     """A process that ended is not ready, whoever answers at its address."""
     ended = command_folder.begin("check-config")
-    ended.communicate(timeout=60)
+    ended.communicate(timeout=CALL_S)
 
     said = command_folder.run(
         "ready", "--wait", "30", "--pid", str(ended.pid), status=1

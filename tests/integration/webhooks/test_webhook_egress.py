@@ -16,6 +16,7 @@ from appliance.domain.vocab import EventKind
 from appliance.settings import SettingsError, WebhookSettings
 from tests.integration.webhooks.webhooks import Webhooks
 from tests.support.installation.record import CoreFixture
+from tests.support.patience import CALL_S
 from tests.support.services.server_certificates import make_authority
 from tests.support.webhooks.receiver import WebhookReceiver, receiving
 from worker.network.address_guard import AddressGuard
@@ -194,7 +195,7 @@ async def test_slow_names_hold_up_no_other_work(
         await asyncio.sleep(0)
         async with asyncio.timeout(60):
             for _ in range(32):
-                assert await asyncio.to_thread(began.acquire, timeout=60)
+                assert await asyncio.to_thread(began.acquire, timeout=CALL_S)
         assert not began.acquire(blocking=False)
     finally:
         release.set()

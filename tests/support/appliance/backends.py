@@ -17,6 +17,7 @@ from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import sign_at_last
 from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.faults.fault_injection import until
+from tests.support.patience import CALL_S
 
 REQUESTS = "/api/integration/requests"
 DOCUMENTS = "/api/integration/documents"
@@ -128,7 +129,7 @@ def backend_of(
     with httpx.Client(
         base_url=appliance.settings.web.web_url,
         headers={"X-Api-Key": key.secret},
-        timeout=60,
+        timeout=CALL_S,
     ) as client:
         yield TestBackend(appliance, name, key, client)
 

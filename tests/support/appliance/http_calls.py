@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from appliance.bootstrap import ServiceRegistry
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.faults.fault_injection import until
+from tests.support.patience import CALL_S
 from tests.support.processes.plain_http import NO_TLS
 
 Result = TypeVar("Result")
@@ -74,7 +75,7 @@ def signed_pdf(
     answer = sign(client, person, request, **fields)
     assert answer.status_code == 200, answer.text
     address = answer.json()["documentoFirmado"]
-    download = httpx.get(address, timeout=60, verify=NO_TLS)
+    download = httpx.get(address, timeout=CALL_S, verify=NO_TLS)
     assert download.status_code == 200, download.text
     return download.content
 

@@ -25,6 +25,7 @@ import psutil
 from appliance.bootstrap import ServiceRegistry
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.backends import backend_of
+from tests.support.patience import CALL_S
 from tests.support.processes.plain_http import NO_TLS
 
 ROLES: Final = ("api", "embed", "signing", "chores", "sandbox")
@@ -159,7 +160,7 @@ def _open_frame(appliance: Appliance) -> str:
     answer = httpx.post(
         f"{appliance.iframe_url}/embed/api/init",
         json={"page": page, "init": payload},
-        timeout=60,
+        timeout=CALL_S,
     )
     assert answer.status_code == 200, answer.text
     bearer: str = answer.json()["bearer"]

@@ -24,6 +24,7 @@ from appliance.documents.sandbox_client import SandboxClient
 from appliance.domain.errors import ApplianceError
 from appliance.settings import Settings
 from tests.support.appliance.appliance import Appliance
+from tests.support.patience import CALL_S
 from tests.support.processes.forked_process import Running
 from tests.support.processes.installed_copy import Installed
 from tests.support.processes.plain_http import NO_TLS
@@ -262,6 +263,6 @@ class AppliancePerUser(Appliance):
 def _serves(url: str) -> bool:
     """Whether a role is ready: the console sends to its sign-in."""
     try:
-        return httpx.get(url, timeout=60, verify=NO_TLS).status_code in {200, 303}
+        return httpx.get(url, timeout=CALL_S, verify=NO_TLS).status_code in {200, 303}
     except httpx.HTTPError:
         return False

@@ -39,6 +39,7 @@ from appliance.requests.request_store import RequestStore
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.browsers.browsers import PATIENCE_MS
 from tests.support.browsers.host_page import HostPage
+from tests.support.patience import CALL_S
 from tests.support.processes.plain_http import NO_TLS
 
 ALLOW: Final = "clipboard-read; clipboard-write; camera *; microphone"
@@ -156,7 +157,7 @@ class FrameSite:
             params={"id": self.code},
             headers={"X-Api-Key": self.key},
             verify=NO_TLS,
-            timeout=60,
+            timeout=CALL_S,
         )
         assert answer.status_code == 200, answer.text
         token: str = answer.json()["tokenSession"]
@@ -370,7 +371,7 @@ class FrameSite:
 
     def fetch(self, url: str) -> bytes:
         """Fetch a download address, as the integrator's backend would."""
-        answer = httpx.get(url, verify=NO_TLS, timeout=60)
+        answer = httpx.get(url, verify=NO_TLS, timeout=CALL_S)
         assert answer.status_code == 200, answer.text
         return answer.content
 
@@ -384,7 +385,7 @@ class FrameSite:
                 "Origin": self.origin,
                 "Sec-Fetch-Site": "cross-site",
             },
-            timeout=60,
+            timeout=CALL_S,
         )
         return answer.status_code
 

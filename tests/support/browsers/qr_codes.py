@@ -4,6 +4,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from tests.support.patience import CALL_S
+
 
 def scanned(pdf: bytes, dpi: int = 100) -> str:
     """What the one QR code of the first page says; empty where none is read.
@@ -18,12 +20,12 @@ def scanned(pdf: bytes, dpi: int = 100) -> str:
         subprocess.run(
             ["pdftoppm", "-cropbox", "-r", str(dpi), "-singlefile", "-png", page,
              page.with_suffix("")],
-            check=True, timeout=60,
+            check=True, timeout=CALL_S,
         )  # fmt: skip
         read = subprocess.run(
             ["zbarimg", "--quiet", "--raw", "--nodbus", "-Sdisable", "-Sqrcode.enable",
              page.with_suffix(".png")],
             # Its status says as much as its silence: nothing was found.
-            capture_output=True, check=False, text=True, timeout=60,
+            capture_output=True, check=False, text=True, timeout=CALL_S,
         )  # fmt: skip
     return read.stdout.strip()

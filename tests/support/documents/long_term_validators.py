@@ -30,6 +30,7 @@ from pyhanko_certvalidator.policy_decl import (
 from pyhanko_certvalidator.registry import SimpleTrustManager
 
 from tests.support.documents.validators import read_pdf
+from tests.support.patience import CALL_S
 from tests.support.processes.event_loops import run_apart
 from worker.pades.timestamp_token import read_token
 
@@ -150,7 +151,7 @@ def openssl_accepts(
                 *("-token_in", "-CAfile", "root.pem", "-untrusted", "between.pem"),
                 *("-attime", str(int(moment.timestamp()))),
             ],
-            check=False, capture_output=True, text=True, cwd=folder, timeout=60,
+            check=False, capture_output=True, text=True, cwd=folder, timeout=CALL_S,
         )  # fmt: skip
         said.append(done.stdout.strip() or done.stderr.strip())
     return said

@@ -22,6 +22,7 @@ import psutil
 from appliance.bootstrap import ServiceRegistry
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.documents import pdfs
+from tests.support.patience import CALL_S
 
 _TURNS: Final = 9
 _READY: Final = 120
@@ -88,7 +89,7 @@ class Integrator:
             f"{self.appliance.base_url}/api/integration/session/new",
             params={"id": self.code},
             headers={"X-Api-Key": self.key},
-            timeout=60,
+            timeout=CALL_S,
         )
         token: str = answer.raise_for_status().json()["tokenSession"]
         page = self.appliance.do(lambda front: front.sessions.page(token, None))
@@ -99,7 +100,7 @@ class Integrator:
         }
         body = {"page": page.session_public_id, "init": init}
         opened = httpx.post(
-            f"{self.appliance.iframe_url}/embed/api/init", json=body, timeout=60
+            f"{self.appliance.iframe_url}/embed/api/init", json=body, timeout=CALL_S
         )
         bearer: str = opened.raise_for_status().json()["bearer"]
         return bearer, token
@@ -171,7 +172,7 @@ class Bystander:
                 "Content-Type": "application/pdf",
                 "X-File-Name": "contrato.pdf",
             },
-            timeout=60,
+            timeout=CALL_S,
         )
         assert answer.status_code == 200, answer.text
 

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.support.appliance.manual import blocks
 from tests.support.hosts.containers import ROOT, ContainerHost
+from tests.support.patience import CALL_S
 
 NEXT_VERSION: Final = "0.2.0.dev1"
 """Of `newer_clone`."""
@@ -161,7 +162,7 @@ def request_of(told: str) -> str:
 def figures(installation: Installation) -> str:
     """What Prometheus is told."""
     address = "http://127.0.0.1:8083/metrics"
-    return installation.host.within(lambda: httpx.get(address, timeout=60)).text
+    return installation.host.within(lambda: httpx.get(address, timeout=CALL_S)).text
 
 
 def newer_clone(place: Path) -> Path:

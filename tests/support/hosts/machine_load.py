@@ -21,6 +21,7 @@ import httpx
 
 from tests.support.documents.validators import pdfsig, pyhanko_valid
 from tests.support.hosts.booted_machine import Booted
+from tests.support.patience import CALL_S
 
 API: Final = "http://127.0.0.1:8080"
 PUBLIC: Final = "https://firma.example"
@@ -150,7 +151,7 @@ class Load:
 
     def _fetch(self, request: int) -> bytes:
         url = f"{API}/solicitudes/{request}/documento"
-        answer = httpx.get(url, headers=self._bearer(request), timeout=60)
+        answer = httpx.get(url, headers=self._bearer(request), timeout=CALL_S)
         assert answer.status_code == httpx.codes.OK, (request, answer.text)
         return answer.content
 
@@ -176,13 +177,13 @@ class Load:
         # A connection each: one that is kept may end before the next call on it
         # arrives, which its client asks again (RFC 9112, 9.3.1).
         answer = httpx.post(
-            f"{API}/solicitudes/firmar", headers=bearer, json=body, timeout=60
+            f"{API}/solicitudes/firmar", headers=bearer, json=body, timeout=CALL_S
         )
         self.headers[request] = answer.headers
         if answer.status_code != httpx.codes.OK:
             return answer.status_code, answer.content
         place = answer.json()["documentoFirmado"].removeprefix(PUBLIC)
-        document = httpx.get(API + place, headers=bearer, timeout=60)
+        document = httpx.get(API + place, headers=bearer, timeout=CALL_S)
         return document.status_code, document.content
 
 

@@ -22,6 +22,7 @@ import httpx
 from tests.support.faults.fault_injection import until
 from tests.support.hosts.host_server import HostServer
 from tests.support.hosts.network import Host
+from tests.support.patience import CALL_S
 from tests.support.processes.plain_http import NO_TLS
 from tests.support.processes.scratch import free_port
 from tests.support.services.s3 import ACCESS_KEY, SECRET_KEY
@@ -62,7 +63,7 @@ class StoreHost(HostServer):
         for name, key in zip(KEY_FILES.values(), (ACCESS_KEY, SECRET_KEY), strict=True):
             (folder / name).write_text(f"{key}\n")
         store.start()
-        made = httpx.put(f"{store.outside}/{BUCKET}", verify=NO_TLS, timeout=60)
+        made = httpx.put(f"{store.outside}/{BUCKET}", verify=NO_TLS, timeout=CALL_S)
         assert made.status_code == 200, made.text
         return store
 
@@ -122,6 +123,6 @@ class StoreHost(HostServer):
     def _is_there(self) -> bool:
         try:
             url = f"http://{self.host.address}:{PORT}/moto-api/"
-            return httpx.get(url, verify=NO_TLS, timeout=60).status_code == 200
+            return httpx.get(url, verify=NO_TLS, timeout=CALL_S).status_code == 200
         except httpx.HTTPError:
             return False

@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tests.support.appliance.appliance import Appliance
+from tests.support.patience import CALL_S
 from tests.support.processes.scratch import free_port
 
 SAMPLE: Final = Path(__file__).resolve().parents[3] / "docs/samples/nginx.conf"
@@ -76,7 +77,7 @@ class Proxy:
             base_url=f"https://127.0.0.1:{self.port}",
             headers={"Host": f"{host}:{self.port}"},
             transport=_Named(transport, host),
-            timeout=60,
+            timeout=CALL_S,
         )
 
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from tests.support.patience import CALL_S
 from tests.support.processes.scratch import free_port
 
 _LONGEST_S: Final = 180.0
@@ -30,7 +31,7 @@ class Prometheus:
 
     def __init__(self, port: int) -> None:
         self._client = httpx.Client(
-            base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60
+            base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=CALL_S
         )
 
     @classmethod

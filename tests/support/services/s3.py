@@ -23,6 +23,7 @@ import httpx
 from appliance.documents.s3.bucket import Bucket
 from appliance.settings import DocumentSettings
 from tests.support.faults.fault_injection import until
+from tests.support.patience import CALL_S
 from tests.support.processes.plain_http import NO_TLS
 from tests.support.processes.scratch import free_port
 
@@ -50,7 +51,7 @@ class S3Server:
         self._client = httpx.Client(
             base_url=f"{'https' if is_tls else 'http'}://127.0.0.1:{port}",
             verify=_ANY if is_tls else NO_TLS,
-            timeout=60,
+            timeout=CALL_S,
         )
         self._numbers = itertools.count(1)
         self.port = port

