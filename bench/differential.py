@@ -45,6 +45,7 @@ from bench.differential_readers import (
 from tests.support.processes.bounded_calls import BoundedCalls, TooLateError
 from worker.pades.appearance.fonts import StampFonts, load_fonts
 from worker.sandbox.inspection import inspect
+from worker.sandbox.page_looks import are_drawn_alike
 from worker.sandbox.repair import repair
 from worker.sandbox.trial.trial_chain import SignedCopy, TrialSignature, chains, sign
 
@@ -176,6 +177,10 @@ class _Inspector:
         """See `PdfInspector.repair`."""
         with _refusals():
             return repair(bytes(pdf))
+
+    async def compare(self, pdf: Any, copy: Any) -> bool | None:
+        """See `PdfInspector.compare`."""
+        return are_drawn_alike(bytes(pdf), bytes(copy))
 
 
 class _refusals:  # noqa: N801 (used as a function)

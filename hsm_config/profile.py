@@ -26,6 +26,7 @@ _QUIRKS: Final = {
     "start_tries",
     "ec_unwrap_point",
     "wraps_unextractable",
+    "software",
     "several_threads",
 }
 _E = TypeVar("_E", bound=StrEnum)
@@ -77,6 +78,9 @@ class HsmQuirks:
     wraps_unextractable: bool
     """It wraps keys that are not extractable, so who holds the PIN can take
     keys out while they are unwrapped. Only software tokens may be so."""
+    software: bool
+    """It keeps keys in files that the PIN opens, so who has both has every key on the
+    token. Left out: it is hardware."""
     several_threads: bool
     """Started with CKF_OS_LOCKING_OK, its module may be called by several threads
     at once. Not said: nobody has found out, and one thread calls it."""
@@ -208,6 +212,7 @@ class _Table:
             if point in self._raw
             else None,
             wraps_unextractable=self._flag("wraps_unextractable"),
+            software="software" in self._raw and self._flag("software"),
             several_threads=(
                 "several_threads" in self._raw and self._flag("several_threads")
             ),

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ from appliance.keys.health import OK
 from appliance.operations.metrics import installation as verdicts
 from appliance.operations.metrics.facts import Facts, ProcessFact
 from appliance.operations.metrics.verdicts import UNKNOWN, State, Verdict, alarm, worst
+from appliance.settings import SettingsError
+from hsm_config.profile import HsmProfile, load_profile
 
 blueprint = Blueprint("health", __name__, url_prefix="/admin/health")
 _ALIVE: Final = timedelta(seconds=15)
@@ -165,6 +168,15 @@ def _troubles(
     return [one for one in worst_of if one[1] in {State.BAD, State.ATTENTION}]
 
 
+@cache
+def _hsm() -> HsmProfile | None:
+    """The make of the HSM; None where this host's settings name none that is here."""
+    try:
+        return load_profile(core().settings.hsm.profile)
+    except SettingsError:
+        return None
+
+
 @blueprint.get("")
 async def show() -> Response:
     """`GET /admin/health`."""
@@ -183,6 +195,7 @@ async def show() -> Response:
         documents_in_bucket=settings.documents.url is not None,
         database="SQLite" if settings.database.url == "sqlite" else "PostgreSQL",
         web=settings.web,
+        hsm=_hsm(),
         **whole,
         **each,
     )

@@ -46,6 +46,7 @@ from appliance.identity.console_users import ConsoleUsers
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.failed_logins import FailedTries
 from appliance.identity.invitations import Invitations
+from appliance.identity.key_reissue import Reissue
 from appliance.identity.login import Login
 from appliance.identity.people import People
 from appliance.integration.batch_checks import BatchChecks
@@ -155,6 +156,7 @@ class ServiceRegistry:
     invitations: Invitations
     enrolment: Enrolment
     issuing: Issuance
+    reissue: Reissue
     password_change: PasswordChange
     framing: Ceremony
     frame_signing: EmbedSessionSigning
@@ -218,13 +220,10 @@ async def open_front(
         issuing = Issuance(
             store,
             attempts,
-            signing_passwords,
-            login_passwords,
             hosts,
             clock,
             settings.hsm.key_algorithm,
             shielded,
-            revocations,
         )
         progress = SessionSteps(store, clock)
         sessions = Sessions(store, lookup, clock, settings)
@@ -366,6 +365,7 @@ async def open_front(
                 pins,
             ),
             issuing=issuing,
+            reissue=Reissue(store, invitations, revocations, clock),
             password_change=PasswordChange(
                 store,
                 attempts,

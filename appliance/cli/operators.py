@@ -7,6 +7,7 @@ and certificates come by HSM tasks that a running signing worker does.
 import argparse
 from collections.abc import Sequence
 from datetime import timedelta
+from getpass import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,13 +26,14 @@ from appliance.cli.terminal import (
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import format_cuil, parse_cuil
-from appliance.domain.ids import RequestId, TaskId
+from appliance.domain.ids import PersonId, RequestId, TaskId
 from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.requests.request import Signer
-from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.domain.vocab import Environment, PersonState, VouchedBy
 
 if TYPE_CHECKING:
     from appliance.bootstrap import ServiceRegistry
+    from appliance.identity.console_login import SignIn
 
 _TASK_WAIT_S: Final = 60.0
 
@@ -73,7 +75,19 @@ def _register_person(
     issue.add_argument(
         "--forgotten",
         action="store_true",
-        help="set a new signing password; what the forgotten one locked is superseded",
+        help="make an enrolment link for who forgot the signing password; what it "
+        "locked is superseded",
+    )
+    issue.add_argument(
+        "--witness",
+        metavar="NAME",
+        help="the administrator who agrees to --forgotten; needed in PROD",
+    )
+    issue.add_argument(
+        "--witness-file",
+        type=Path,
+        help="file with the witness's password and one-time code, a line each; else "
+        "both are asked for",
     )
     issue.add_argument(
         "--password-file",
@@ -156,15 +170,48 @@ async def _issue(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     if person is None:
         raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
     if args.forgotten:
-        task = await front.issuing.replace_password(
-            person.id, _password(args.password_file, "new signing password"), "operator"
-        )
-    else:
-        signer = Signer(person.id, "operator", ("operator",), front.clock.now())
-        task = await front.issuing.again(
-            signer, _password(args.password_file, "signing password")
-        )
+        return await _begin_anew(front, args, person.id)
+    if args.witness or args.witness_file:
+        raise SystemExit("--witness comes with --forgotten")
+    signer = Signer(person.id, "operator", ("operator",), front.clock.now())
+    task = await front.issuing.again(
+        signer, _password(args.password_file, "signing password")
+    )
     return await _await_credential(front, task)
+
+
+async def _begin_anew(
+    front: "ServiceRegistry", args: argparse.Namespace, person: PersonId
+) -> int:
+    """Make a link behind which a person chooses every secret again.
+
+    No operator types a password for anybody, and in PROD none acts alone.
+    """
+    if args.password_file is not None:
+        raise SystemExit(
+            "--forgotten takes no password: the person chooses it behind the link"
+        )
+    if args.witness is None and front.settings.environment is Environment.PROD:
+        raise SystemExit("--forgotten needs --witness NAME in PROD: an administrator")
+    witness = None
+    if args.witness is not None:
+        witness = await front.console.agrees(_witness(args))
+    made = await front.reissue.reissue("operator", person, witness)
+    _say_link(made)
+    return 0
+
+
+def _witness(args: argparse.Namespace) -> "SignIn":
+    """Name, password and code of the administrator who agrees."""
+    from appliance.identity.console_login import SignIn  # noqa: PLC0415 (heavy)
+
+    if args.witness_file is None:
+        password = getpass(f"password of {args.witness}: ")
+        return SignIn(args.witness, password, getpass("one-time code: "))
+    lines = read_text(args.witness_file).splitlines()
+    if len(lines) != 2:  # noqa: PLR2004 (password and code)
+        raise SystemExit(f"{args.witness_file}: must hold two lines, password and code")
+    return SignIn(args.witness, *lines)
 
 
 def _password(path: Path | None, what: str) -> str:
@@ -217,9 +264,13 @@ async def _invite_person(front: "ServiceRegistry", args: argparse.Namespace) -> 
             args.locale,
             by_mail=args.mail,
         )
+    _say_link(made)
+    return 0
+
+
+def _say_link(made: Invitation) -> None:
     say(made.url)
     say(f"works once, until {made.until.isoformat(timespec='minutes')}")
-    return 0
 
 
 async def _renew_invitation(

@@ -51,7 +51,6 @@ _DAMAGE: Final = {
     ErrorCode.PDF_AMBIGUOUS: Damage.AMBIGUOUS,
     ErrorCode.PDF_NO_PAGES: Damage.PAGE_TREE,
 }
-_LOOKS: Final = frozenset({Damage.LOOK, Damage.LOOK_UNKNOWN})
 """Damages that describe the copy; they do not name a fault of the original."""
 REPAIR_FIELD: Final = "reparar"
 """By which whoever sends a document refuses a copy of it."""
@@ -212,6 +211,9 @@ class Examination:
             repaired = await self._inspector.repair(pdf)
             described = await self._inspector.inspect(repaired.pdf)
             _demand_sound(described)
+            # By a job that has read neither before: whoever took over the one that
+            # wrote the copy says nothing of its looks.
+            looks = await self._looks_of(pdf, repaired)
         except DocumentRefusedError:
             if inspection is not None:
                 return Examined(pdf, inspection, None)
@@ -219,9 +221,22 @@ class Examination:
                 # It was read: that it cannot be repaired is not what is wrong.
                 raise refused from None
             raise
-        damage = _damage_of(repaired, inspection, refused)
+        damage = looks | _damage_of(repaired, inspection, refused)
         origin = Repair(await sha256_of(pdf), tuple(sorted(damage)))
         return Examined(repaired.pdf, as_it_came(described, origin), origin)
+
+    async def _looks_of(self, pdf: DocumentBytes, copy: RepairedCopy) -> set[Damage]:
+        """Compare a file with its copy by what PDFium draws.
+
+        Raises:
+            ApplianceError: `OVERLOADED`, `SANDBOX_UNAVAILABLE`.
+        """
+        if Damage.PAGES in copy.damage:
+            return {Damage.LOOK}
+        alike = await self._inspector.compare(pdf, copy.pdf)
+        if alike is None:
+            return {Damage.LOOK_UNKNOWN}
+        return set() if alike else {Damage.LOOK}
 
     def _demand_allowed(self, inspection: Inspection) -> None:
         """Refuse what the installation does not sign.
@@ -264,7 +279,7 @@ def _damage_of(
         damage.add(_DAMAGE[refused.code])
     if inspection is not None and FindingKind.COUNT_LIES in inspection.findings:
         damage.add(Damage.PAGE_TREE)
-    if damage <= _LOOKS:
+    if not damage:
         is_read = refused is not None and refused.code in _READ
         damage.add(Damage.UNVERIFIABLE if is_read else Damage.SYNTAX)
     return damage

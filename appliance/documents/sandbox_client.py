@@ -125,6 +125,28 @@ class SandboxClient:
             raise _unavailable("a repair of another shape") from exc
         return RepairedCopy(reply.binary, damage)
 
+    async def compare(self, pdf: DocumentBytes, copy: DocumentBytes) -> bool | None:
+        """Draw a file and its copy in a job of their own; see `PdfInspector`.
+
+        Raises:
+            ApplianceError: `OVERLOADED`, `SANDBOX_UNAVAILABLE`.
+        """
+        params = {"sizes": [size_of(pdf), size_of(copy)]}
+        writer = MemoryWriter("pdf")
+        for one in (pdf, copy):
+            writer.write(bytes(one))
+        try:
+            reply = await self._ask(Operation.COMPARE, params, writer.sealed())
+            alike = _result(reply).get("alike")
+        except DocumentRefusedError:
+            # It is too much to be drawn in time: nothing is known.
+            return None
+        except MessageInvalidError as exc:
+            raise _unavailable("a comparison of another shape") from exc
+        if alike is not None and not isinstance(alike, bool):
+            raise _unavailable("a comparison of another shape")
+        return alike
+
     async def render(
         self,
         pdf: bytes,

@@ -45,6 +45,8 @@ SESSION_S: Final = 8 * 3600
 """Longest life of a session, in seconds."""
 IDLE_S: Final = 1800
 """Longest time between two uses of a session, in seconds."""
+_HOST: Final = "::1"
+"""Address of tries made by a command on the host."""
 _STRIDE: Final = timedelta(seconds=60)
 """A use is written down when it prolongs the session by that much."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,39}", re.ASCII)
@@ -301,6 +303,20 @@ class ConsoleLogin:
                 first one once more; `RATE_LIMITED`.
         """
         return (await self._prove(typed, address, but=session.user.id)).actor
+
+    async def agrees(self, typed: SignIn) -> str:
+        """Have an administrator agree to what an operator does on the host.
+
+        Args:
+            typed: name, password and code of the administrator.
+
+        Returns:
+            The administrator's name in the audit.
+
+        Raises:
+            ApplianceError: `LOGIN_FAILED`, whichever was not right; `RATE_LIMITED`.
+        """
+        return (await self._prove(typed, _HOST)).actor
 
     async def prove(
         self, session: ConsoleSession, password: str, code: str, address: str

@@ -10,19 +10,15 @@ Source: design §4 "Enrolment", "Password".
 from dataclasses import dataclass
 
 from appliance.core.background import Shielded
-from appliance.core.secrets.password_hashing import Passwords
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.activation import ActivationKey
-from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import (
-    EventKind,
     PersonState,
-    RevocationReason,
     TaskKind,
     VouchedBy,
 )
@@ -33,13 +29,10 @@ from appliance.keys.key_encryption import seal_to_each
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import (
-    SigningPasswords,
     UnlockKeys,
     normalize,
 )
-from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
-from appliance.pki.revocation import Revocations
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,36 +54,27 @@ class Issuance:
     Args:
         store: the record.
         attempts: checks signing passwords.
-        signing_passwords: derives from new ones.
-        login_passwords: which a signing password must not be.
         hosts: who may make the key.
         clock: the time.
         algorithm: kind of a new key.
         shielded: where what is begun goes on.
-        revocations: ends keys that nobody can open any more.
     """
 
     def __init__(
         self,
         store: Database,
         attempts: PasswordAttempts,
-        signing_passwords: SigningPasswords,
-        login_passwords: Passwords,
         hosts: SigningHosts,
         clock: Clock,
         algorithm: KeyAlgorithm,
         shielded: Shielded,
-        revocations: Revocations,
     ) -> None:
         self._store = store
         self._attempts = attempts
-        self._signing_passwords = signing_passwords
-        self._login_passwords = login_passwords
         self._hosts = hosts
         self._clock = clock
         self._algorithm = algorithm
         self._shielded = shielded
-        self._revocations = revocations
 
     async def plan(self) -> IssuePlan:
         """Make sure that a key can be made, before any password is asked for.
@@ -178,59 +162,6 @@ class Issuance:
             transaction, plan, signer.person, vouched_by, unlock, signer.actor
         )
         return None
-
-    async def replace_password(
-        self, person: PersonId, password: str, actor: str
-    ) -> TaskId:
-        """Give somebody who forgot their signing password a new one, and a new key.
-
-        What was locked with the forgotten one opens never again: those credentials
-        are revoked. The caller answers for who the person is.
-
-        Args:
-            person: whose.
-            password: the new one.
-            actor: for the audit.
-
-        Raises:
-            FieldInvalidError: not 8 to 1024 bytes, or the login password.
-            ApplianceError: `PERSON_NOT_FOUND`, `PERSON_STATE`.
-            HsmUnavailableError: no host can make the key now.
-        """
-        typed = normalize(password, "signing_password")
-        await self._refuse_login_password(person, typed)
-        plan = await self.plan()
-        new = await self._signing_passwords.derive_new(typed, (plan.credential,))
-        async with self._store.write() as transaction:
-            secret = await PersonStore(transaction).signing_secret(person, lock=True)
-            vouched_by = await self._check_active(transaction, person)
-            if secret is None:
-                raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-            ended = await self._revocations.submit_all(
-                transaction, person, RevocationReason.SUPERSEDED, actor
-            )
-            await PersonStore(transaction).replace_signing_secret(person, new.secret)
-            await PersonStore(transaction).set_counted(person, 0, None)
-            transaction.audit.add(
-                AuditEvent(
-                    EventKind.SIGN_PASSWORD_REPLACED,
-                    actor,
-                    detail={"person": person, "ended": ended},
-                )
-            )
-            await self.submit(transaction, plan, person, vouched_by, new.unlock, actor)
-        return plan.task
-
-    async def _refuse_login_password(self, person: PersonId, typed: bytes) -> None:
-        """Keep one theft from being enough (design §4).
-
-        Raises:
-            FieldInvalidError: it is the login password.
-        """
-        async with self._store.read() as transaction:
-            login = await LoginSecretStore(transaction).secret(person)
-        if login is not None and await self._login_passwords.verify(login.phc, typed):
-            raise FieldInvalidError("signing_password", "not the login password")
 
     async def _check_without_key(
         self, transaction: Transaction, person: PersonId

@@ -129,6 +129,9 @@ def _look_at_profile(run: _Check) -> None:
         Standing.REFUSED: "tested, and not fit for users' keys",
     }[run.profile.standing]
     run.report.add("profile", f"{run.profile.name} ({said})")
+    if run.profile.quirks.software:
+        detail = "who has the token's files and its PIN has every key on it"
+        run.report.add("software token", detail, Mark.WEAK)
     hsm = run.settings.hsm
     if hsm.key_mode is KeyMode.WRAPPED and run.profile.resident_only:
         detail = 'this make keeps keys resident only: set `hsm.key_mode = "resident"`'

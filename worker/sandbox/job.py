@@ -41,6 +41,7 @@ from worker.sandbox.inspection import inspect
 from worker.sandbox.job_protocol import Answer, Request, answer_bytes, receive_request
 from worker.sandbox.limits import SandboxLimits
 from worker.sandbox.logo_pixels import logo_rows
+from worker.sandbox.page_looks import are_drawn_alike
 from worker.sandbox.render import render
 from worker.sandbox.repair import repair
 from worker.sandbox.text_search import find_text
@@ -56,6 +57,8 @@ EXIT_TOO_MUCH = 4
 """There was no memory left to answer with."""
 _SHORTEST_PATH = 2
 """Certificates of a signer whose issuer is the root."""
+_COMPARED = 2
+"""Files of a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +203,20 @@ def _repair(request: Request, tools: Tools) -> Answer:
     return Answer(damage_to_json(repaired.damage), repaired.pdf)
 
 
+def _compare(request: Request, tools: Tools) -> Answer:
+    """Draw a file and its copy, which lie one after the other.
+
+    Raises:
+        MessageInvalidError: they are not two, or not as long as the request says.
+    """
+    del tools
+    sizes = sizes_from_json(request.params, len(request.pdf))
+    if len(sizes) != _COMPARED:
+        raise MessageInvalidError
+    pdf, copy = request.pdf[: sizes[0]], request.pdf[sizes[0] :]
+    return Answer({"alike": are_drawn_alike(pdf, copy)})
+
+
 def _render(request: Request, tools: Tools) -> Answer:
     params = request.params
     stamp, drawn = params.get("stamp"), params.get("picture")
@@ -247,6 +264,7 @@ _WORK: Mapping[str, Callable[[Request, Tools], Answer]] = {
     Operation.INSPECT: _inspect,
     Operation.INSPECT_ALL: _inspect_all,
     Operation.REPAIR: _repair,
+    Operation.COMPARE: _compare,
     Operation.RENDER: _render,
     Operation.VERIFY: _verify,
     Operation.TRY_CHAIN: _try_chain,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from appliance.domain import sandbox
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.sandbox import LENGTH, MessageInvalidError
+from appliance.domain.sandbox import LENGTH, MessageInvalidError, Operation
 
 _SEALS: Final = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 
@@ -38,7 +38,8 @@ def receive_request(connection: socket.socket, document_bytes: int) -> Request:
 
     Args:
         connection: blocking.
-        document_bytes: largest document that is read.
+        document_bytes: largest document that is read; of a comparison each may be as
+            large.
 
     Raises:
         DocumentRefusedError: `DOCUMENT_EMPTY` or `DOCUMENT_TOO_LARGE`.
@@ -58,7 +59,8 @@ def receive_request(connection: socket.socket, document_bytes: int) -> Request:
         raise MessageInvalidError
     pdf = b""
     if descriptors:
-        pdf = _read_sealed(descriptors[0], document_bytes)
+        count = 2 if operation == Operation.COMPARE else 1
+        pdf = _read_sealed(descriptors[0], count * document_bytes)
         os.close(descriptors[0])
     return Request(operation, params, pdf)
 

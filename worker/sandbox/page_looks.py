@@ -114,15 +114,18 @@ def are_drawn_alike(pdf: bytes, copy: bytes) -> bool | None:
 
     Args:
         pdf: a whole file, perhaps a damaged one.
-        copy: another one, with as many pages.
+        copy: another one.
 
     Returns:
-        None where no page is known to differ and not each one was compared: no time
-        was left, or PDFium cannot draw one.
+        False also where they have not as many pages. None where no page is known to
+        differ and not each one was compared: no time was left, or PDFium cannot draw
+        one.
     """
     until = time.process_time() + _CPU_S
     try:
         with closing(PageLooks(pdf)) as before, closing(PageLooks(copy)) as after:
+            if len(before) != len(after):
+                return False
             for number in range(1, len(after) + 1):
                 if time.process_time() > until:
                     return None

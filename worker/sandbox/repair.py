@@ -26,7 +26,6 @@ from worker.sandbox.inspect.forms import count_signatures, form_fields
 from worker.sandbox.inspect.pdf_objects import Budget
 from worker.sandbox.inspect.trailer_checks import is_well_ended
 from worker.sandbox.metadata_repair import archival_part, mend_metadata
-from worker.sandbox.page_looks import are_drawn_alike
 from worker.sandbox.stream_repair import mend_streams
 from worker.sandbox.tree_repair import drop_missing_pages, mend_tree
 
@@ -60,6 +59,9 @@ _DAMAGE: Final = (
 
 def repair(pdf: bytes) -> RepairedCopy:
     """Write a file anew, with the same pages.
+
+    Another job compares what both look like: this one has read a file that may have
+    taken it over.
 
     An encrypted file that opens with the empty password stays encrypted, and with AES
     each copy of it is another one; of any other the same bytes give the same copy.
@@ -105,12 +107,8 @@ def repair(pdf: bytes) -> RepairedCopy:
     if len(copy) > BINARY_BYTES_MAX:
         raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "a large copy")
     made = any(_NO_PAGE.search(each) for each in said)
-    shows_all = _demand_same_pages(pdf, copy, pages, None if made else stated)
-    if not shows_all:
+    if not _demand_same_pages(pdf, copy, pages, None if made else stated):
         mended.add(Damage.PAGES)
-    are_alike = shows_all and are_drawn_alike(pdf, copy)
-    if not are_alike:
-        mended.add(Damage.LOOK_UNKNOWN if are_alike is None else Damage.LOOK)
     return RepairedCopy(copy, _damage(pdf, said, mended))
 
 

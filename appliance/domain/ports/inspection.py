@@ -46,6 +46,18 @@ class PdfInspector(Protocol):
         """
         ...
 
+    async def compare(self, pdf: DocumentBytes, copy: DocumentBytes) -> bool | None:
+        """Draw a file and its copy in a job of their own.
+
+        Returns:
+            True: each page looks the same. None: not each one could be compared, and
+            none is known to differ.
+
+        Raises:
+            ApplianceError: `OVERLOADED`, `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
     async def render(
         self,
         pdf: bytes,

@@ -22,6 +22,7 @@ class Operation(StrEnum):
     INSPECT = "inspect"
     INSPECT_ALL = "inspect_all"
     REPAIR = "repair"
+    COMPARE = "compare"
     RENDER = "render"
     VERIFY = "verify"
     TRY_CHAIN = "try_chain"

@@ -8,7 +8,6 @@ import secrets
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -20,8 +19,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from appliance.bootstrap import ServiceRegistry
 from appliance.core.database import tables
 from appliance.domain.keys import KeyMode
-from appliance.domain.vocab import TaskState, VouchedBy
+from appliance.domain.vocab import TaskState
 from appliance.people.person_store import PersonStore
+from tests.support.appliance.administrators import new_administrator
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import problem, sign
 from tests.support.appliance.ledger import read_ledger
@@ -412,30 +412,51 @@ def suspended(processes: list[psutil.Process]) -> Iterator[None]:
                 each.resume()
 
 
-def test_enrolment_is_asked_for_again_by_command(
+def test_forgotten_password_begins_with_a_link_by_command(
     appliance_with_keys: Appliance,
 ) -> None:
-    """`rubrica person issue`, with the password; and `--forgotten`, with a new one."""
+    """`rubrica person issue --forgotten`: no operator types a password for anybody."""
     person = appliance_with_keys.new_person("Olvida Todo")
     file = appliance_with_keys.folder / "typed"
     file.write_text("una clave nueva de firma\n")
-    asked = ("person", "issue", "--cuil", person.cuil, "--password-file", str(file))
+    asked = ("person", "issue", "--cuil", person.cuil)
     before = appliance_with_keys.credential(person)
 
-    has = appliance_with_keys.rubrica(*asked)
+    has = appliance_with_keys.rubrica(*asked, "--password-file", str(file))
+    typed = appliance_with_keys.rubrica(
+        *asked, "--forgotten", "--password-file", str(file)
+    )
+    kept = appliance_with_keys.credential(person)
     forgotten = appliance_with_keys.rubrica(*asked, "--forgotten")
 
     assert "ALREADY_EXISTS" in has.stderr
+    assert "chooses it behind the link" in typed.stderr
+    assert kept.id == before.id
     assert forgotten.returncode == 0, forgotten.stderr
-    after = appliance_with_keys.credential(person)
-    assert after.id != before.id
-    assert after.vouched_by is VouchedBy.DEMO
-    signed(appliance_with_keys, _with_password(person, "una clave nueva de firma"))
+    assert "/alta/" in forgotten.stdout
+    with appliance_with_keys.client(person) as client:
+        assert client.get("/solicitudes").status_code == 401
 
 
-def _with_password(person: TestPerson, password: str) -> TestPerson:
-    """Them, having changed it."""
-    return replace(person, signing_password=password)
+def test_forgotten_password_takes_a_witness(appliance_with_keys: Appliance) -> None:
+    """An administrator, by password and one-time code together."""
+    appliance = appliance_with_keys
+    person = appliance.new_person("Olvida Ante Testigo")
+    officer = new_administrator(appliance)
+    file = appliance.folder / "witness"
+    asked = ["person", "issue", "--cuil", person.cuil, "--forgotten"]
+    asked += ["--witness", officer.name, "--witness-file", str(file)]
+
+    file.write_text(f"{officer.password}\n000000\n")
+    refused = appliance.rubrica(*asked)
+    kept = appliance.credential(person)
+    file.write_text(f"{officer.password}\n{officer.code()}\n")
+    made = appliance.rubrica(*asked)
+
+    assert "LOGIN_FAILED" in refused.stderr
+    assert kept.person == person.id
+    assert made.returncode == 0, made.stderr
+    assert "/alta/" in made.stdout
 
 
 def test_no_secret_stands_anywhere(appliance_with_keys: Appliance) -> None:

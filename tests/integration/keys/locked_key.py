@@ -139,7 +139,7 @@ async def locked_key_services(
     change = PasswordChange(
         core.store, attempts, passwords, logins, INSTALLATION, shielded
     )
-    asks = issuing(core.store, core.clock, hosts, passwords, logins)
+    asks = issuing(core.store, core.clock, hosts, passwords)
     return LockedKeyServices(
         core, host, signer, attempts, signing, change, asks, passwords, logins
     )

@@ -10,7 +10,6 @@ from datetime import timedelta
 import pytest
 
 from appliance.domain.activation import activation_data
-from appliance.domain.certificates import CertificateRecord
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
@@ -20,10 +19,8 @@ from appliance.domain.errors import (
 from appliance.domain.ids import ActivationId, CredentialId, TaskId, new_id
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import (
-    CertificateKind,
     CredentialState,
     PersonState,
-    TaskKind,
     TaskState,
 )
 from appliance.keys.credential_store import CredentialStore
@@ -32,7 +29,6 @@ from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.key_encryption import open_outer, open_seal
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.people.person_store import PersonStore
-from appliance.pki.certificate_store import CertificateStore
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.expiry import ExpiryJob
 from tests.integration.keys.locked_key import (
@@ -539,58 +535,20 @@ async def test_end_of_a_task_erases_its_seals(locked_key: LockedKeyServices) -> 
     assert await locked_key.issuing.again(locked_key.signer, PASSWORD.decode())
 
 
-@pytest.mark.parametrize("certified", [True, False], ids=["certified", "bare"])
-async def test_forgotten_password_is_replaced_with_the_key(
-    locked_key: LockedKeyServices, certified: bool
-) -> None:
-    """What it locked is revoked; a lock is lifted; a key under the new one comes."""
-    old = await locked_key.credential()
-    if certified:
-        async with locked_key.core.store.write() as transaction:
-            await CertificateStore(transaction).add(
-                CertificateRecord(
-                    serial="1",
-                    kind=CertificateKind.SIGNER,
-                    issuer="0" * 40,
-                    credential=old.id,
-                    der=old.certificate,
-                    not_before=old.not_before,
-                    not_after=old.not_after,
-                )
-            )
-    for typed in (b"una", b"otra", b"tercera"):
-        await locked_key.code(
-            locked_key.change.change(locked_key.signer, typed * 3, NEW)
-        )
-
-    await locked_key.issuing.replace_password(
-        locked_key.signer.person, NEW.decode(), "operator"
-    )
-
-    async with locked_key.core.store.read() as transaction:
-        kept = await CredentialStore(transaction).get(old.id)
-        coming = await HsmTaskStore(transaction).open_for(
-            locked_key.signer.person, TaskKind.ISSUE
-        )
-    assert kept is not None
-    ended = CredentialState.REVOKING if certified else CredentialState.SUPERSEDED
-    assert kept.state is ended
-    assert coming
-    secret = await locked_key.secret()
-    assert (secret.counted, secret.locked_at) == (0, None)
-    assert (await locked_key.passwords.check(NEW, secret)).right
-
-
 async def test_key_is_for_active_people_alone(plain: LockedKeyServices) -> None:
     """Nobody who is disabled, and nobody unknown."""
     nobody = replace(plain.signer, person=new_id())  # type: ignore[arg-type]  # an id
+    held = await plain.credential()
     async with plain.core.store.write() as transaction:
+        await CredentialStore(transaction).set_state(
+            held.id, CredentialState.SUPERSEDED
+        )
         await PersonStore(transaction).move(
             plain.signer.person, PersonState.ACTIVE, PersonState.DISABLED
         )
 
     codes = [
-        await error_code(plain.issuing.replace_password(who.person, "12345678", "o"))
+        await error_code(plain.issuing.again(who, "12345678"))
         for who in (plain.signer, nobody)
     ]
 

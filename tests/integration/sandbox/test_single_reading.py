@@ -236,7 +236,7 @@ def test_copy_that_looks_different_says_so() -> None:
     made = repair(pdf)
 
     assert refusal(pdf) is ErrorCode.PDF_AMBIGUOUS
-    assert Damage.LOOK in made.damage
+    assert page_looks.are_drawn_alike(pdf, made.pdf) is False
 
 
 @pytest.mark.parametrize("pages", [3, 45])
@@ -244,7 +244,7 @@ def test_last_page_of_a_copy_is_compared_as_well(pages: int) -> None:
     """However many there are, for as long as there is time."""
     pdf = _last_listed_twice(pages)
 
-    assert Damage.LOOK in repair(pdf).damage
+    assert page_looks.are_drawn_alike(pdf, repair(pdf).pdf) is False
 
 
 def test_page_that_is_not_compared_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,17 +254,17 @@ def test_page_that_is_not_compared_is_told(monkeypatch: pytest.MonkeyPatch) -> N
 
     made = repair(pdf)
 
-    assert Damage.LOOK_UNKNOWN in made.damage
-    assert Damage.LOOK not in made.damage
-    told = as_it_came(taken(made.pdf), Repair("", made.damage)).findings
+    assert page_looks.are_drawn_alike(pdf, made.pdf) is None
+    unknown = Repair("", (Damage.LOOK_UNKNOWN,))
+    told = as_it_came(taken(made.pdf), unknown).findings
     assert FindingKind.UNEXAMINED_PARTS in told
 
 
 def test_original_that_pdfium_does_not_open_is_told() -> None:
     """Nobody knows what the copy would have to look like."""
-    made = repair(DECRYPTED_DIFFERENTLY["streams in the clear"])
+    pdf = DECRYPTED_DIFFERENTLY["streams in the clear"]
 
-    assert Damage.LOOK_UNKNOWN in made.damage
+    assert page_looks.are_drawn_alike(pdf, repair(pdf).pdf) is None
 
 
 def _last_listed_twice(pages: int) -> bytes:

@@ -17,7 +17,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from appliance.appearance.content import Stamping
 from appliance.core.background import Shielded
-from appliance.core.secrets.password_hashing import Passwords
 from appliance.core.unit_of_work import Database
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.activation import ActivationFormat, ActivationKey, key_statement
@@ -32,7 +31,6 @@ from appliance.keys.signing_password import SigningPasswords
 from appliance.keys.worker_identities import PinnedIdentities
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 from appliance.pki.issuance import Issuance
-from appliance.pki.revocation import Revocations
 from appliance.requests.inspection import Inspections
 from appliance.settings import SigningSettings
 from appliance.signing.reexamination import Reexamination
@@ -160,7 +158,6 @@ def issuing(
     clock: Clock,
     hosts: SigningHosts,
     passwords: SigningPasswords,
-    logins: Passwords,
 ) -> Issuance:
     """What asks for keys and certificates, sealing to those hosts."""
     attempts = PasswordAttempts(
@@ -169,11 +166,8 @@ def issuing(
     return Issuance(
         store,
         attempts,
-        passwords,
-        logins,
         hosts,
         clock,
         KeyAlgorithm.RSA_2048,
         Shielded(),
-        Revocations(store, clock),
     )
