@@ -267,8 +267,14 @@ class HsmTasks:
             )
             return True
 
-    async def failed(self, claim: TaskClaim, reason: str) -> bool:
-        """Give a task up."""
+    async def failed(self, claim: TaskClaim, reason: str, layer: str = "") -> bool:
+        """Give a task up.
+
+        Args:
+            claim: of it.
+            reason: code of the error.
+            layer: check that refused the credential's key, for the audit.
+        """
         async with self._store.write() as transaction:
             if not await HsmTaskStore(transaction).close(
                 claim, TaskState.FAILED, None, reason
@@ -279,7 +285,7 @@ class HsmTasks:
                     EventKind.TASK_FAILED,
                     f"worker:{self._worker}",
                     claim,
-                    {"reason": reason},
+                    {"reason": reason, **({"layer": layer} if layer else {})},
                 )
             )
             return True

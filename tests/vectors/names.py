@@ -152,6 +152,7 @@ def words() -> dict[str, list[Any]]:
         "certificate.state": vocab.CertificateState,
         "credential.state": vocab.CredentialState,
         "certificate.reason": vocab.RevocationReason,
+        "audit_event.layer": vocab.StatementFault,
         "environment": vocab.Environment,
         "secrets": vocab.SecretName,
         "audit_event.event": vocab.EventKind,

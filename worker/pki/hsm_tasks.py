@@ -23,7 +23,13 @@ from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableErr
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.identity import Credential, credential_aad
 from appliance.domain.ids import TaskId
-from appliance.domain.keys import KeyMode, KeyReference, TokenRole, WrappedKey
+from appliance.domain.keys import (
+    KeyMode,
+    KeyReference,
+    ResidentKey,
+    TokenRole,
+    WrappedKey,
+)
 from appliance.domain.vocab import CertificateKind, CredentialState, TaskKind
 from appliance.keys.hsm_tasks import HsmTasks, IssueOrder
 from appliance.keys.key_encryption import PERMIT_BYTES, lock_outer
@@ -67,7 +73,7 @@ class _NewKey:
     issued: IssuedCertificate
     spki: bytes
     wrapped: WrappedKey | None = None
-    resident: KeyReference | None = None
+    resident: ResidentKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +160,15 @@ class TaskRunner:
                 _log.warning("task.postponed", task=claim.id, reason=exc.code.value)
                 return None
             metrics.TASKS.labels(claim.kind.value, exc.code.value).inc()
+            layer = getattr(exc, "layer", "")
             _log.warning(
                 "task.failed",
                 task=claim.id,
                 code=exc.code.value,
-                layer=getattr(exc, "layer", ""),
+                layer=layer,
                 reason=getattr(exc, "reason", ""),
             )
-            return partial(self.tasks.failed, claim, exc.code.value)
+            return partial(self.tasks.failed, claim, exc.code.value, layer)
         return None
 
     async def _do(self, claim: TaskClaim) -> None:
@@ -226,7 +233,7 @@ class TaskRunner:
         """Destroy a new key; one that cannot be reached now is left to the sweep."""
         if made.resident is not None:
             with suppress(HsmUnavailableError):
-                await self.session.destroy(made.resident)
+                await self.session.destroy(made.resident.reference)
 
     async def _make_wrapped(
         self, order: IssueOrder, subject: CertificateSubject
@@ -247,7 +254,8 @@ class TaskRunner:
             reference, order.algorithm, subject, self.clock.now()
         )
         crash_point(KEY_MADE, claim.id)
-        return _NewKey(issued, _spki(issued.certificate), resident=reference)
+        spki = _spki(issued.certificate)
+        return _NewKey(issued, spki, resident=ResidentKey(cka_id, spki))
 
     def _credential(
         self, order: IssueOrder, made: _NewKey, unlock: bytes

@@ -12,7 +12,7 @@ from typing import Final
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import TaskClaim
-from appliance.domain.keys import DigestAlgorithm, KeyReference, WrappedKey
+from appliance.domain.keys import DigestAlgorithm, ResidentKey, WrappedKey
 from appliance.domain.ports import PdfInspector
 from appliance.domain.vocab import TaskKind
 from appliance.keys.hsm_tasks import HsmTasks
@@ -99,7 +99,7 @@ class SampleSignatures:
         return True
 
     async def prove(
-        self, claim: TaskClaim, key: KeyReference | WrappedKey, signer: SampleIdentity
+        self, claim: TaskClaim, key: ResidentKey | WrappedKey, signer: SampleIdentity
     ) -> None:
         """Sign a sample with a new key, and have the verifier judge it.
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from appliance.domain.errors.codes import ErrorCode
 from appliance.domain.errors.sentences import CHECK_DIGIT, SENTENCES
 from appliance.domain.text.sentences import fill
+from appliance.domain.vocab.certificates import StatementFault
 
 
 class ApplianceError(Exception):
@@ -316,6 +317,21 @@ class KeyNotFoundError(ApplianceError):
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(ErrorCode.CERTIFICATE_NOT_USABLE)
+        self.reason = reason
+
+
+class CredentialRefusedError(ApplianceError):
+    """A key that must not be used: what is recorded beside it is not its owner's.
+
+    Args:
+        fault: the check that failed, for audit and log.
+        reason: details in English, without anything secret; for operators.
+    """
+
+    def __init__(self, fault: StatementFault, reason: str = "") -> None:
+        super().__init__(ErrorCode.CERTIFICATE_NOT_USABLE)
+        self.layer = fault.value
+        self.fault = fault
         self.reason = reason
 
 

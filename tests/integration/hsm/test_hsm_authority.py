@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from appliance.domain.certificates import POLICIES
 from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
@@ -23,6 +24,7 @@ from appliance.domain.errors import (
 from appliance.domain.keys import (
     KeyAlgorithm,
     KeyReference,
+    ResidentKey,
     SignatureScheme,
     TokenRole,
 )
@@ -32,7 +34,7 @@ from hsm_config.provisioning.init import provision
 from tests.support.hsm.hsm_installation import HsmInstallation, verify
 from worker.hsm.session import HsmSession
 from worker.pki.certificate_authority import Authority, CertificateSubject
-from worker.pki.certificate_profiles import DOCUMENT_SIGNING, POLICIES
+from worker.pki.certificate_profiles import DOCUMENT_SIGNING
 from worker.pki.certificate_signing import IssuedCertificate
 
 REF = KeyReference(TokenRole.FIRMA, b"\x01credential")
@@ -106,7 +108,8 @@ async def test_certified_key_signs(
     """What the HSM signs verifies with the certificate's key."""
     digest = hashlib.sha256(b"a document").digest()
 
-    signature = await session.sign(REF, digest, SignatureScheme.RSA_PKCS1)
+    held = ResidentKey(REF.cka_id, await session.public_key(REF))
+    signature = await session.sign(held, digest, SignatureScheme.RSA_PKCS1)
 
     key = _read(issued).public_key()
     assert isinstance(key, rsa.RSAPublicKey)

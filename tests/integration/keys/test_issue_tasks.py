@@ -26,7 +26,13 @@ from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableErr
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.identity import Credential
 from appliance.domain.ids import TaskId
-from appliance.domain.keys import KeyMode, KeyReference, SignatureScheme, TokenRole
+from appliance.domain.keys import (
+    KeyMode,
+    KeyReference,
+    ResidentKey,
+    SignatureScheme,
+    TokenRole,
+)
 from appliance.domain.ports import PdfInspector
 from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.verification import VerificationReport
@@ -225,7 +231,7 @@ async def test_resident_key_has_a_permit(bench: Bench) -> None:
     assert credential.cka_id in await bench.key_ids()
     assert len(await bench.services.opened()) == 32
     key = signing_key(credential, b"")
-    assert isinstance(key, KeyReference)
+    assert isinstance(key, ResidentKey)
     value = await bench.session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
     verify(credential.spki, value, DIGEST)
 

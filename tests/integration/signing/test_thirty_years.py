@@ -20,6 +20,7 @@ from appliance.domain.keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,
+    ResidentKey,
     TokenRole,
 )
 from appliance.domain.requests.levels import SignatureProfile, Upkeep
@@ -136,8 +137,12 @@ class LastingWorker:
         plan = replace(plan, signed_at=self.core.now, token_bytes=room)
         fonts = load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
         prepared = prepare(original, plan, fonts)
+        public = await self.session.public_key(reference)
         value = await self.session.sign(
-            reference, prepared.digest, method.scheme, method.digest
+            ResidentKey(reference.cka_id, public),
+            prepared.digest,
+            method.scheme,
+            method.digest,
         )
         increment = assemble(
             prepared.increment,
