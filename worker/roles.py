@@ -22,6 +22,7 @@ from appliance.bootstrap import (
     open_auto_renewal,
     open_core,
     open_expiry,
+    open_trust,
 )
 from appliance.core.metrics_file import handing_over
 from appliance.core.system.late_imports import WORKERS, load_late
@@ -29,6 +30,7 @@ from appliance.documents.garbage_collection import GarbageCollection
 from appliance.documents.passing_documents import PassingDocuments
 from appliance.domain.clock import SystemClock
 from appliance.domain.hsm_tasks import slot_host
+from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import Environment
 from appliance.identity.signers_for_tests_in_prod import SignersForTestsInProd
 from appliance.integrators.key_expiry import KeyExpiry
@@ -42,6 +44,7 @@ from appliance.pki.csr import CsrWork
 from appliance.pki.publication import Publishing
 from appliance.pki.renewal import Renewal
 from appliance.pki.tsa.authority import TimestampWork
+from appliance.pki.validation.pinned_anchors import PinnedAnchors
 from appliance.pki.validation.validation_material import ValidationSource
 from appliance.requests.inspection import Inspections
 from appliance.runtime.hang_watchdog import CallWatch, watch_path
@@ -76,6 +79,7 @@ from worker.pki.tsa import InternalTsa
 from worker.pki.tsa_tasks import TimestampTasks
 from worker.signing.activation_keys import ActivationFolder, ActivationKeys, open_folder
 from worker.signing.completion import Completion
+from worker.signing.credential_statement import CredentialStatements
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_extension import Levels
 from worker.signing.level_maintenance import LevelUpkeep, OverdueUpkeep
@@ -177,6 +181,12 @@ def _worker(
     inspections = Inspections(core.store, core.documents, core.inspector, clock)
     turns = SigningOrder(core.store, inspections, clock)
     served = GenerationCheck(session, core.store)
+    statements = CredentialStatements(
+        (files.root, files.ca),
+        PinnedAnchors(settings.outside_anchors_file),
+        PinnedFormat(settings.activation_format_file),
+        partial(open_trust(core).roots, AnchorPurpose.SIGNERS),
+    )
     completion = Completion(
         claims,
         core.documents,
@@ -201,6 +211,7 @@ def _worker(
             installation,
             served,
             inspections,
+            statements,
             prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
             refuses_tests=settings.environment is Environment.PROD,
         ),
@@ -222,8 +233,11 @@ def _worker(
                 clock,
                 core.inspector,
                 files.root,
+                statements,
             ),
-            CsrTasks(CsrWork(core.store, slot), session, keys, installation),
+            CsrTasks(
+                CsrWork(core.store, slot), session, keys, installation, statements
+            ),
             TimestampTasks(TimestampWork(core.store, clock, slot), tsa),
             served,
             SampleSignatures(

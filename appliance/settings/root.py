@@ -167,6 +167,11 @@ class Settings(Section):
         return self.data_dir / "pki" / "ca.pem"
 
     @property
+    def outside_anchors_file(self) -> Path:
+        """Roots of outside CAs, PEM, that this signing host believes for signers."""
+        return self.data_dir / "pki" / "outside-anchors.pem"
+
+    @property
     def redis_socket(self) -> Path:
         """Unix socket of the doorbell when no `redis.url` is set."""
         return self.redis.socket or self.run_dir / "redis.sock"

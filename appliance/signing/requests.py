@@ -31,7 +31,9 @@ from appliance.domain.requests.request import (
 from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
+from appliance.pki.validation.credential_statement import as_certified
 from appliance.requests.inspection import Inspections
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_store import RequestStore
@@ -215,10 +217,13 @@ class Requests:
                 view.preset.check(given)
             params = effective(given, view.preset)
             signer = await PersonStore(transaction).get(person)
+            credential = await CredentialStore(transaction).active(person)
             details = await self._stamping.details(transaction, params, view.integrator)
             picture = await picture_of(transaction, details)
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        if credential is not None:
+            signer = as_certified(signer, credential)
         view = await self._reexamination.current(view)
         named = StampSigner(signer.name, signer.cuil, signer.locale)
         now = self._clock.now()

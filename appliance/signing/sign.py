@@ -57,6 +57,7 @@ from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import UnlockKeys
 from appliance.people.person_store import PersonStore
+from appliance.pki.validation.credential_statement import as_certified
 from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
@@ -374,6 +375,7 @@ class Signing:
             or credential is None
         ):
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        person = as_certified(person, credential)
         each = found.parameters.each
         stamps = await self._stamping.settle(transaction, each, found.fresh.values())
         followed = [request for request, view in found.fresh.items() if view.followed]

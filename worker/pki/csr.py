@@ -14,9 +14,11 @@ from appliance.domain.errors import HsmRefusedError
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
 from appliance.keys.key_encryption import open_outer, signing_key
-from appliance.pki.csr import CsrOrder, CsrWork
+from appliance.pki.csr import CsrWork
+from appliance.pki.validation.credential_statement import Statement
 from worker.hsm.session import HsmSession
 from worker.signing.activation_keys import ActivationKeys
+from worker.signing.credential_statement import CredentialStatements
 
 _log = structlog.get_logger(__name__)
 
@@ -30,12 +32,14 @@ class CsrTasks:
         session: the HSM.
         keys: opens what was sealed to this host.
         installation: the setting of that name.
+        statements: whose key a credential is, by its certificate.
     """
 
     work: CsrWork
     session: HsmSession
     keys: ActivationKeys
     installation: str
+    statements: CredentialStatements
 
     async def run(self, claim: TaskClaim) -> None:
         """Open the key, record what it is to sign, sign, check, commit.
@@ -46,14 +50,16 @@ class CsrTasks:
         Raises:
             HsmUnavailableError: leave it for later.
             HsmRefusedError: what was made is no request of this key.
+            CredentialRefusedError: the key is not the person's, by its certificate.
             ApplianceError: why it failed.
         """
         order = await self.work.order(claim)
         credential = order.credential
+        statement = await self.statements.demand(order.person, credential)
         unlock = self.keys.unlock(claim.seal, order.binding.info())
         inner = open_outer(unlock, credential.outer, credential.aad(self.installation))
         digest_algorithm, scheme = _method(credential.algorithm)
-        body = _body(order)
+        body = _body(statement, credential.spki)
         digest = hashlib.new(digest_algorithm.value, body.dump()).digest()
         await self.work.intended(claim, digest.hex())
         signature = await self.session.sign(
@@ -90,13 +96,13 @@ def _oid(digest: DigestAlgorithm, scheme: SignatureScheme) -> str:
     return f"{digest.value}_{kind}"
 
 
-def _body(order: CsrOrder) -> csr.CertificationRequestInfo:
+def _body(statement: Statement, spki: bytes) -> csr.CertificationRequestInfo:
     """C=AR, CN, serialNumber=`CUIL …`, the key, and what it is to be used for."""
     subject = x509.Name.build(
         {
             "country_name": "AR",
-            "common_name": order.person.name,
-            "serial_number": f"CUIL {order.person.cuil}",
+            "common_name": statement.name,
+            "serial_number": f"CUIL {statement.cuil}",
         }
     )
     usage = x509.Extension(
@@ -110,7 +116,7 @@ def _body(order: CsrOrder) -> csr.CertificationRequestInfo:
         {
             "version": "v1",
             "subject": subject,
-            "subject_pk_info": keys.PublicKeyInfo.load(order.credential.spki),
+            "subject_pk_info": keys.PublicKeyInfo.load(spki),
             "attributes": [
                 {"type": "extension_request", "values": [x509.Extensions([usage])]}
             ],

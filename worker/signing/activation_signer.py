@@ -107,7 +107,7 @@ class ActivationSigner:
         if not waiting:
             return None
         try:
-            return self.signer.unlock(work)
+            return await self.signer.unlock(work)
         except ApplianceError as exc:
             lost = exc.code is ErrorCode.ACTIVATION_EXPIRED
             if lost and await self.claims.leave_to_others(work.claim):

@@ -30,16 +30,23 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
+    CredentialRefusedError,
     ErrorCode,
     HsmRefusedError,
     HsmUnavailableError,
 )
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import RequestId
-from appliance.domain.keys import KeyReference, WrappedKey
+from appliance.domain.keys import ResidentKey, WrappedKey
 from appliance.domain.ports import BlobStore
 from appliance.domain.requests.request import RequestView
-from appliance.domain.vocab import ItemState, PersonState, RequestState, VouchedBy
+from appliance.domain.vocab import (
+    ItemState,
+    PersonState,
+    RequestState,
+    StatementFault,
+    VouchedBy,
+)
 from appliance.keys.key_encryption import open_outer, signing_key
 from appliance.requests.inspection import Inspections
 from appliance.signing.claims import ClaimedActivation, Claims
@@ -60,11 +67,12 @@ from worker.pades.prepare import PreparedSignature, SignaturePlan, prepare
 from worker.pades.reading_limits import read_all_apart
 from worker.signing.activation_keys import ActivationKeys
 from worker.signing.completion import Completion, DocumentInWork, Ended, ended_by
+from worker.signing.credential_statement import CredentialStatements
 from worker.signing.level_extension import Levels
 from worker.signing.stage_timings import StageTimings
 from worker.signing.turns import SINGLE, TOGETHER, Turn
 
-UsableKey = KeyReference | WrappedKey
+UsableKey = ResidentKey | WrappedKey
 """What the HSM signs with; a wrapped one only within this HSM."""
 GROUP_MOST: Final = 64
 """Documents of a group, however quick the HSM is."""
@@ -156,6 +164,7 @@ class DocumentSigner:
         installation: the setting of that name.
         served: whether the HSM serves this record.
         inspections: the sandbox's, by which a document is signed.
+        statements: whose key a credential is, by its certificate.
         prefer_pss: whether RSA keys sign by PSS (`hsm.signature_scheme`).
         refuses_tests: whether nobody signs who was made up in PREPROD.
         pace: of this worker.
@@ -172,6 +181,7 @@ class DocumentSigner:
     installation: str
     served: GenerationCheck
     inspections: Inspections
+    statements: CredentialStatements
     prefer_pss: bool = False
     refuses_tests: bool = False
     pace: Pace = field(default_factory=Pace)
@@ -181,7 +191,7 @@ class DocumentSigner:
         """Whether other groups are to go on while one is in the HSM."""
         return self.session.group_size < _QUICK
 
-    def unlock(self, work: ClaimedActivation) -> UsableKey:
+    async def unlock(self, work: ClaimedActivation) -> UsableKey:
         """Open both locks of a claim's key, by what stands recorded now.
 
         Once a claim: what comes of it is wrapped by the HSM, and the unlock key is
@@ -189,9 +199,10 @@ class DocumentSigner:
 
         Raises:
             ActivationInvalidError: a lock does not open.
+            CredentialRefusedError: the key is not the person's, by its certificate.
             ApplianceError: `ACTIVATION_EXPIRED`, `CERTIFICATE_NOT_USABLE`.
         """
-        _, credential = _checked(work, self.clock, refuses_tests=self.refuses_tests)
+        _, credential = await self._checked(work)
         data = activation_data(work.claim, credential.key_version)
         aad = credential.aad(self.installation)
         unlock = self.keys.unlock(work.claim.seal, data)
@@ -319,9 +330,10 @@ class DocumentSigner:
             ended |= ended_by(ApplianceError(ErrorCode.ACTIVATION_EXPIRED), waiting)
             return []
         try:
-            person, credential = _checked(
-                work, self.clock, refuses_tests=self.refuses_tests
-            )
+            # 0. Rows may be others by now: each check is made of what is signed with.
+            person, credential = await self._checked(work)
+            if key.spki != credential.spki:
+                raise CredentialRefusedError(StatementFault.KEY)
             # 1. The revisions, which lack nothing but the value, of what was
             # consented to; and room for the files: a key is not used for nothing.
             signer = (person, credential)
@@ -356,6 +368,28 @@ class DocumentSigner:
         for document in documents:
             crash_point(KEYED, document.request)
         return made
+
+    async def _checked(self, work: ClaimedActivation) -> tuple[Person, Credential]:
+        """The person, named as certified, and the key, if they may sign now.
+
+        Raises:
+            CredentialRefusedError: the key is not the person's, by its certificate.
+            ApplianceError: `CERTIFICATE_NOT_USABLE`; `STORE_UNAVAILABLE`.
+        """
+        person, credential, now = work.person, work.credential, self.clock.now()
+        if (
+            person is None
+            or credential is None
+            or credential.person != person.id
+            or person.state is not PersonState.ACTIVE
+            or not credential.usable_at(now)
+            or (self.refuses_tests and credential.vouched_by is VouchedBy.TEST)
+        ):
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        statement = await self.statements.demand(person, credential, now)
+        if self.refuses_tests and statement.vouched_by is VouchedBy.TEST:
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        return replace(person, name=statement.name), credential
 
     async def _prepare(
         self,
@@ -542,23 +576,3 @@ def _check_consent(document: ActivationDocument, view: RequestView) -> None:
         or document.params.sha256(document.request) != document.params_sha256
     ):
         raise ApplianceError(ErrorCode.SIGNING_FAILED)
-
-
-def _checked(
-    work: ClaimedActivation, clock: Clock, *, refuses_tests: bool
-) -> tuple[Person, Credential]:
-    """The person and the key, if they may sign now.
-
-    Raises:
-        ApplianceError: `CERTIFICATE_NOT_USABLE`.
-    """
-    person, credential = work.person, work.credential
-    if (
-        person is None
-        or credential is None
-        or person.state is not PersonState.ACTIVE
-        or not credential.usable_at(clock.now())
-        or (refuses_tests and credential.vouched_by is VouchedBy.TEST)
-    ):
-        raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-    return person, credential

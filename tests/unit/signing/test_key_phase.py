@@ -3,7 +3,7 @@
 Between consent and signature a person may be disabled, and a certificate may end.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,11 +13,12 @@ import pytest
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.activation import ActivationDocument
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Person
+from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.pki.validation.credential_statement import Statement
 from tests.support.documents.software_signer import software_signer
 from tests.support.factories.fakes import NOON, PDF, FixedDocumentKeys, MovingClock
 from tests.support.installation.record import new_credential
@@ -37,6 +38,12 @@ def in_work(seq: int) -> DocumentInWork:
     return DocumentInWork(document, view, FileDigests(PDF))
 
 
+async def stated(person: Person, credential: Credential, _: datetime) -> Statement:
+    """A certificate that says what the rows say."""
+    start, end = credential.not_before, credential.not_after
+    return Statement(person.name, person.cuil, False, start, end, None)  # noqa: FBT003
+
+
 def signer_of(*, documents: object = None, completion: object = None) -> DocumentSigner:
     """Neither record nor HSM is there: nothing may be asked of them."""
     return DocumentSigner(
@@ -51,6 +58,7 @@ def signer_of(*, documents: object = None, completion: object = None) -> Documen
         installation="x",
         served=none,
         inspections=none,
+        statements=cast("Any", SimpleNamespace(demand=stated)),
         refuses_tests=True,
     )
 
@@ -59,7 +67,7 @@ async def key_phase(
     signer: DocumentSigner,
     *,
     state: PersonState = PersonState.ACTIVE,
-    key: object = PERSON,
+    has_key: bool = True,
     **changes: Any,
 ) -> tuple[Ended, list[DocumentInWork]]:
     """What ends of two documents, the first having failed before, and what is signed.
@@ -67,7 +75,7 @@ async def key_phase(
     Args:
         signer: of the worker.
         state: of the person.
-        key: any object, or None once the claim's time is over.
+        has_key: False once the claim's time is over.
         **changes: to the credential.
     """
     work = SimpleNamespace(
@@ -78,7 +86,7 @@ async def key_phase(
     made = await signer._use_key(
         cast("Any", work),
         [in_work(0), in_work(1)],
-        cast("Any", key),
+        cast("Any", work.credential) if has_key else None,
         ended,
         StageTimings(),
     )
@@ -108,7 +116,7 @@ async def test_who_may_not_sign_now_uses_no_key(changes: dict[str, Any]) -> None
 
 async def test_key_that_is_gone_ends_all_documents() -> None:
     """The claim's time was over before the key was used."""
-    ended, made = await key_phase(signer_of(), key=None)
+    ended, made = await key_phase(signer_of(), has_key=False)
 
     assert made == []
     assert ended[1].code is ErrorCode.ACTIVATION_EXPIRED
