@@ -38,6 +38,7 @@ _PARTS: Final = (
         "documents",
         "service",
         "workers",
+        "anchors",
     ),
     *("disk", "clock", "backups", "HSM", "audit", "sample"),
 )
@@ -47,6 +48,7 @@ _ROLES: Final = {
     "documents": ("migrate",),
     "service": ("api",),
     "workers": ("migrate",),
+    "anchors": ("signing",),
     "PINs": ("signing",),
     "HSM": ("signing",),
     "audit": ("migrate",),
@@ -54,7 +56,16 @@ _ROLES: Final = {
 }
 """Who has to be of this host, that a part can be looked at."""
 _OF_THE_RECORD: Final = frozenset(
-    {"database", "documents", "service", "workers", "backups", "audit", "sample"}
+    {
+        "database",
+        "documents",
+        "service",
+        "workers",
+        "anchors",
+        "backups",
+        "audit",
+        "sample",
+    }
 )
 """What nothing is told of while the database is away, but that it is: once."""
 
@@ -184,6 +195,7 @@ def _parts(
         "documents": lambda: _look_by(file, "documents", "check"),
         "service": lambda: looks.look_at_service(settings),
         "workers": lambda: _look_at_workers(settings),
+        "anchors": lambda: _look_by(file, "hsm", "anchors", "--check"),
         "disk": lambda: looks.look_at_disk(settings),
         "clock": looks.look_at_clock,
         "backups": lambda: _look_at_backups(settings),

@@ -238,6 +238,9 @@ def trust(appliance: Appliance, root: x509.Certificate, purpose: str) -> str:
         *("--fingerprint", fingerprint),
     )
     assert added.returncode == 0, added.stderr
+    if purpose == "signers":
+        pinned = appliance.rubrica("hsm", "anchors", "--pin", fingerprint)
+        assert pinned.returncode == 0, pinned.stderr
     (found,) = re.findall(r"^ +id +(\S+)$", added.stdout, re.MULTILINE)
     return str(found)
 

@@ -175,6 +175,25 @@ def test_roots_are_trusted_and_no_longer(shell: OperatorShell) -> None:
     assert len(told) == 3
 
 
+def test_roots_are_pinned_on_the_signing_host(shell: OperatorShell) -> None:
+    """From the trust store, from a file, and no longer."""
+    root = OutsideCa(datetime.now(UTC).replace(microsecond=0)).root
+    published = root.fingerprint(hashes.SHA256()).hex(":").upper()
+    (shell.folder / "root.pem").write_bytes(bundle(root))
+    shell.run(f"rubrica trust add root.pem --fingerprint {published}")
+
+    told = run_lines(
+        "pki.md",
+        "Roots that a signing host believes",
+        0,
+        shell.run,
+        ("5A:3F:…", published),
+    )
+
+    assert len(told) == 4
+    assert "pinned: AC de afuera" in list(told.values())[1]
+
+
 def test_timestamps(own: Appliance, shell: OperatorShell, person: TestPerson) -> None:
     """OpenSSL is stamped; a certificate is revoked, a key made anew and one retired."""
     (shell.folder / "contract.pdf").write_bytes(pdfs.one_page())

@@ -46,6 +46,8 @@ def trusted(sqlite_appliance: Appliance, world: OutsideServices) -> Appliance:
             *("--purpose", purpose, "--fingerprint", fingerprint),
         )
         assert added.returncode == 0, added.stderr
+    pinned = sqlite_appliance.rubrica("hsm", "anchors", "--pin", fingerprint)
+    assert pinned.returncode == 0, pinned.stderr
     return sqlite_appliance
 
 
