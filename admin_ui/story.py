@@ -308,6 +308,7 @@ VALUES: Final[dict[str, Mapping[Any, str]]] = {
     "purpose": words.PURPOSES,
     "scopes": {scope: short for scope, (_, _, short) in words.SCOPES.items()},
     "reason": words.REASONS,
+    "layer": words.STATEMENT_FAULTS,
     "findings": FINDINGS,
     "damage": DAMAGES,
 }

@@ -34,6 +34,7 @@ from appliance.domain.vocab import (
     RequestState,
     RevocationReason,
     SignatureLevel,
+    StatementFault,
     TimestampPolicy,
     VouchedBy,
 )
@@ -319,6 +320,21 @@ CREDENTIAL_STATES: Final[dict[CredentialState, tuple[str, str]]] = {
     CredentialState.REVOKING: (N_("Being revoked"), "bad"),
     CredentialState.REVOKED: (N_("No longer valid"), "bad"),
 }
+
+STATEMENT_FAULTS: Final[dict[StatementFault, str]] = {
+    StatementFault.UNREADABLE: N_("The certificate cannot be read."),
+    StatementFault.ISSUER: N_("The certificate is not of a CA that is trusted here."),
+    StatementFault.KEY: N_("The certificate is of another key."),
+    StatementFault.NAME: N_("The certificate has another name than the person."),
+    StatementFault.CUIL: N_("The certificate has another CUIL than the person."),
+    StatementFault.PURPOSE: N_("The certificate is not one for signing documents."),
+    StatementFault.POLICY: N_(
+        "The certificate does not say how the identity was checked."
+    ),
+    StatementFault.DATES: N_("The certificate was not valid at that time."),
+    StatementFault.RESIDENT: N_("The key on the token is not this person's."),
+}
+"""Why signing workers refuse a key."""
 
 KEY_STATES: Final[dict[str, tuple[str, str]]] = {
     "active": (N_("Active"), "good"),

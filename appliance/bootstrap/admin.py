@@ -6,7 +6,11 @@ from dataclasses import dataclass
 
 from appliance.appearance.content import Stamping
 from appliance.appearance.samples import StampSamples
-from appliance.bootstrap.certificates import open_expiry, open_trust
+from appliance.bootstrap.certificates import (
+    open_credential_faults,
+    open_expiry,
+    open_trust,
+)
 from appliance.bootstrap.core import (
     Core,
     OpensCore,
@@ -39,6 +43,7 @@ from appliance.mail.mail_views import MailViews
 from appliance.pki.ca_files import read_certificate
 from appliance.pki.ca_overview import OwnAuthorityViews
 from appliance.pki.certificates import Certificates
+from appliance.pki.credential_faults import CredentialFaults
 from appliance.pki.credentials import Credentials
 from appliance.pki.revocation import Revocations
 from appliance.pki.revocation_pins import RevocationPins
@@ -69,6 +74,7 @@ class AdminServiceRegistry:
     trust: Trust
     expiry: Expiry
     credentials: Credentials
+    credential_faults: CredentialFaults
     revocation_pins: RevocationPins
     integrators: Integrators
     webhooks: WebhookEndpoints
@@ -141,6 +147,7 @@ async def open_admin(
             trust=trust,
             expiry=open_expiry(core),
             credentials=Credentials(store, clock, trust, revocations, core.inspector),
+            credential_faults=open_credential_faults(core),
             revocation_pins=RevocationPins(store, clock, passwords),
             integrators=Integrators(store, lookup, clock, settings.environment),
             webhooks=WebhookEndpoints(store, sealer, clock, AddressRules.of(settings)),
