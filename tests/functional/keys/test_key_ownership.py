@@ -248,10 +248,12 @@ def test_key_moved_to_somebody_else_does_not_open(
     request = appliance_with_keys.new_request(thief, pdfs.one_page())
 
     with appliance_with_keys.client(thief) as client:
-        problem(sign(client, thief, request), 503, "ACTIVATION_INVALID")
+        problem(sign(client, thief, request), 409, "CERTIFICATE_NOT_USABLE")
 
     (back,) = audited(appliance_with_keys, request, "request.returned")
-    assert back["layer"] == "outer"
+    # That the lock does not open, were the thief named as the victim is:
+    # tests/functional/powers/test_key_of_another.py.
+    assert back["layer"] == "certificate-cuil"
 
 
 # -- the password and the pepper -----------------------------------------------------

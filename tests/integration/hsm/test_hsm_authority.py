@@ -179,7 +179,8 @@ async def test_policy_says_how_the_person_was_vouched(
     policies = _read(issued).extensions.get_extension_for_class(
         x509.CertificatePolicies
     )
-    assert [one.policy_identifier for one in policies.value] == [POLICIES[vouched_by]]
+    (policy,) = policies.value
+    assert policy.policy_identifier.dotted_string == POLICIES[vouched_by]
 
 
 async def test_dates_and_serial_are_those_reported(
@@ -351,9 +352,8 @@ async def test_who_was_made_up_is_certified_in_preprod_alone(tmp_path: Path) -> 
 
     assert caught.value.code is ErrorCode.CERTIFICATE_NOT_USABLE
     policies = issued.extensions.get_extension_for_class(x509.CertificatePolicies)
-    assert [policy.policy_identifier for policy in policies.value] == [
-        POLICIES[VouchedBy.TEST]
-    ]
+    (policy,) = policies.value
+    assert policy.policy_identifier.dotted_string == POLICIES[VouchedBy.TEST]
 
 
 async def test_demo_person_under_a_real_ca_is_refused(tmp_path: Path) -> None:

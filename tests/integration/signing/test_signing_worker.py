@@ -59,7 +59,7 @@ class PlayedSigner:
     refusal: ErrorCode | None = None
     """Why no group is signed at all."""
 
-    def unlock(self, work: ClaimedActivation) -> object:
+    async def unlock(self, work: ClaimedActivation) -> object:
         """Any key will do."""
         return work.claim.id
 
