@@ -64,6 +64,7 @@ from worker.hsm.session import HsmSession
 from worker.pades.appearance.fonts import StampFonts
 from worker.signing.activation_keys import ActivationFolder, ActivationKeys
 from worker.signing.completion import Completion
+from worker.signing.consent_journal import ConsentJournal
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_extension import Levels
 
@@ -205,6 +206,7 @@ class CredentialPlace:
             installation,
             GenerationCheck(session, core.store),
             Inspections(core.store, core.documents, core.inspector, core.clock),
+            ConsentJournal(self._folder, core.clock, dt.timedelta(seconds=60)),
         )
         self._integrator = IntegratorId(new_id())
         self._document = ""

@@ -76,6 +76,7 @@ from worker.pki.tsa import InternalTsa
 from worker.pki.tsa_tasks import TimestampTasks
 from worker.signing.activation_keys import ActivationFolder, ActivationKeys, open_folder
 from worker.signing.completion import Completion
+from worker.signing.consent_journal import ConsentJournal
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_extension import Levels
 from worker.signing.level_maintenance import LevelUpkeep, OverdueUpkeep
@@ -153,6 +154,7 @@ def _worker(
         installation,
         PinnedFormat(settings.activation_format_file),
     )
+    journal = ConsentJournal(folder, clock, timedelta(seconds=settings.signing.key_s))
     authority = Authority(session, files.ca_certificate, settings)
     publishing = Publishing(core.store, clock, settings.pki, slot, core.work_notifier)
     claims = Claims(
@@ -201,6 +203,7 @@ def _worker(
             installation,
             served,
             inspections,
+            journal,
             prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
             refuses_tests=settings.environment is Environment.PROD,
         ),
@@ -209,6 +212,7 @@ def _worker(
             authority,
             session,
             keys,
+            journal,
             clock,
             settings.hsm.key_mode,
             installation,
@@ -223,7 +227,7 @@ def _worker(
                 core.inspector,
                 files.root,
             ),
-            CsrTasks(CsrWork(core.store, slot), session, keys, installation),
+            CsrTasks(CsrWork(core.store, slot), session, keys, journal, installation),
             TimestampTasks(TimestampWork(core.store, clock, slot), tsa),
             served,
             SampleSignatures(

@@ -5,6 +5,7 @@ Source: RFC 2986; RFC 2985, 5.4.2 (extensionRequest); facts "Argentina".
 
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 from asn1crypto import algos, csr, keys, pem, x509
@@ -17,6 +18,7 @@ from appliance.keys.key_encryption import open_outer, signing_key
 from appliance.pki.csr import CsrOrder, CsrWork
 from worker.hsm.session import HsmSession
 from worker.signing.activation_keys import ActivationKeys
+from worker.signing.consent_journal import ConsentJournal
 
 _log = structlog.get_logger(__name__)
 
@@ -29,12 +31,14 @@ class CsrTasks:
         work: this worker's transactions.
         session: the HSM.
         keys: opens what was sealed to this host.
+        journal: of this host, by which a task that ended opens nothing again.
         installation: the setting of that name.
     """
 
     work: CsrWork
     session: HsmSession
     keys: ActivationKeys
+    journal: ConsentJournal
     installation: str
 
     async def run(self, claim: TaskClaim) -> None:
@@ -50,7 +54,8 @@ class CsrTasks:
         """
         order = await self.work.order(claim)
         credential = order.credential
-        unlock = self.keys.unlock(claim.seal, order.binding.info())
+        begin = partial(self.journal.demand_not_ended, claim.id)
+        unlock = self.keys.unlock(claim.seal, order.binding.info(), begin)
         inner = open_outer(unlock, credential.outer, credential.aad(self.installation))
         digest_algorithm, scheme = _method(credential.algorithm)
         body = _body(order)
@@ -73,6 +78,7 @@ class CsrTasks:
             raise HsmRefusedError(msg)
         text = pem.armor("CERTIFICATE REQUEST", made).decode("ascii")
         if await self.work.made(claim, text):
+            self.journal.end(claim.id)
             _log.info("task.csr", task=claim.id, credential=credential.id)
 
 

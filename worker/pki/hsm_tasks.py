@@ -40,6 +40,7 @@ from worker.pki.csr import CsrTasks
 from worker.pki.sample_signature import AWAY, SAMPLED_KINDS, SampleSignatures
 from worker.pki.tsa_tasks import TimestampTasks
 from worker.signing.activation_keys import ActivationKeys
+from worker.signing.consent_journal import ConsentJournal
 
 _log = structlog.get_logger(__name__)
 TASK_RENEW_S: Final = 10.0
@@ -79,6 +80,7 @@ class TaskRunner:
         authority: makes resident keys, and certifies all.
         session: the HSM.
         keys: opens what was sealed to this host.
+        journal: of this host, by which a task that ended opens nothing again.
         clock: the time.
         mode: where a new user's key is kept.
         installation: the setting of that name.
@@ -93,6 +95,7 @@ class TaskRunner:
     authority: Authority
     session: HsmSession
     keys: ActivationKeys
+    journal: ConsentJournal
     clock: Clock
     mode: KeyMode
     installation: str
@@ -161,8 +164,13 @@ class TaskRunner:
                 layer=getattr(exc, "layer", ""),
                 reason=getattr(exc, "reason", ""),
             )
-            return partial(self.tasks.failed, claim, exc.code.value)
+            return partial(self._failed, claim, exc.code.value)
         return None
+
+    async def _failed(self, claim: TaskClaim, reason: str) -> None:
+        """Give a task up, on the record and then for this host."""
+        if await self.tasks.failed(claim, reason) and claim.seal is not None:
+            self.journal.end(claim.id)
 
     async def _do(self, claim: TaskClaim) -> None:
         """What a kind of task asks for.
@@ -183,7 +191,8 @@ class TaskRunner:
         """Generate, self-test, certify, prove, commit: in this order and no other."""
         order = await self.tasks.issue_order(claim)
         # First of all: where it does not open, no key is made.
-        unlock = self.keys.unlock(claim.seal, order.binding.info())
+        begin = partial(self.journal.demand_not_ended, claim.id)
+        unlock = self.keys.unlock(claim.seal, order.binding.info(), begin)
         subject = CertificateSubject(
             order.person.name, order.person.cuil, order.vouched_by
         )
@@ -202,6 +211,7 @@ class TaskRunner:
             made.issued, CertificateKind.SIGNER, credential.id
         )
         if await self.tasks.issued(claim, credential, record):
+            self.journal.end(claim.id)
             crash_point(ISSUED, claim.id)
             _log.info("task.issued", task=claim.id, credential=credential.id)
         else:

@@ -18,8 +18,8 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -52,7 +52,10 @@ _MOUNTS: Final = Path("/proc/self/mountinfo")
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 _OTHERS: Final = 0o077
 _LOCK: Final = "lock"
+JOURNAL: Final = "journal"
+"""Name of the file of `worker.signing.consent_journal` in this folder."""
 _SUFFIX: Final = ".key"
+_OTHER_FILES: Final = frozenset({_LOCK, JOURNAL})
 
 
 class ActivationKeys:
@@ -133,12 +136,19 @@ class ActivationKeys:
             _log.info("activation.key_published", host=self._host, epoch=epoch)
         self._offered.add(epoch)
 
-    def unlock(self, seal: Seal | None, info: bytes) -> bytes:
+    def unlock(
+        self,
+        seal: Seal | None,
+        info: bytes,
+        begin: Callable[[], object] = lambda: None,
+    ) -> bytes:
         """Open a seal: the unlock key, 32 bytes.
 
         Args:
             seal: what was sealed to this host, if anything was.
             info: what it is bound to, by what stands recorded.
+            begin: called before it is opened, where its private half is there; what
+                it raises keeps the seal shut.
 
         Raises:
             ActivationInvalidError: it does not open: something was altered.
@@ -150,6 +160,7 @@ class ActivationKeys:
         private = self._folder.private(seal.epoch)
         if private is None:
             raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
+        begin()
         return open_seal(private, seal.sealed, info)
 
 
@@ -210,8 +221,12 @@ class ActivationFolder:
         """
         with self._locked() as folder:
             for name in os.listdir(folder):  # noqa: PTH208 (of a descriptor)
-                if name != _LOCK and not _is_kept(name, now, oldest):
+                if name not in _OTHER_FILES and not _is_kept(name, now, oldest):
                     os.unlink(name, dir_fd=folder)
+
+    def locked(self) -> AbstractContextManager[int]:
+        """Keep the host's other workers out of it, as `_locked`."""
+        return self._locked()
 
     @contextmanager
     def _locked(self) -> Iterator[int]:

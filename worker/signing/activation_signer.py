@@ -112,8 +112,19 @@ class ActivationSigner:
             lost = exc.code is ErrorCode.ACTIVATION_EXPIRED
             if lost and await self.claims.leave_to_others(work.claim):
                 raise FencedOffError from exc
-            await fail_documents(self.claims, work.claim, waiting, exc)
+            await self._fail(work.claim, waiting, exc)
             return None
+
+    async def _fail(
+        self, claim: Claim, documents: list[ActivationDocument], exc: ApplianceError
+    ) -> None:
+        """End documents, on the record and then for this host.
+
+        Raises:
+            FencedOffError: another worker has claimed since.
+        """
+        await fail_documents(self.claims, claim, documents, exc)
+        self.signer.over(claim, documents)
 
     async def _sign_in_turn(
         self, progress: _Progress, left: Sequence[ActivationDocument]
@@ -175,7 +186,7 @@ class ActivationSigner:
             elif (waits_for := _waits(exc, documents)) is not None:
                 progress.waits_for = waits_for
             else:
-                await fail_documents(self.claims, progress.work.claim, documents, exc)
+                await self._fail(progress.work.claim, documents, exc)
         if away is not None:
             raise away
 

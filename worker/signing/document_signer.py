@@ -21,6 +21,7 @@ from typing import Final
 
 from appliance.domain.activation import (
     ActivationDocument,
+    Claim,
     SignatureValue,
     activation_data,
 )
@@ -48,6 +49,8 @@ from worker.failpoints import (
     AFTER_SIGN,
     BEFORE_SIGN,
     KEYED,
+    OPENING,
+    RECORDED,
     crash_point,
 )
 from worker.hsm.generation_check import GenerationCheck
@@ -60,6 +63,7 @@ from worker.pades.prepare import PreparedSignature, SignaturePlan, prepare
 from worker.pades.reading_limits import read_all_apart
 from worker.signing.activation_keys import ActivationKeys
 from worker.signing.completion import Completion, DocumentInWork, Ended, ended_by
+from worker.signing.consent_journal import ConsentJournal
 from worker.signing.level_extension import Levels
 from worker.signing.stage_timings import StageTimings
 from worker.signing.turns import SINGLE, TOGETHER, Turn
@@ -156,6 +160,7 @@ class DocumentSigner:
         installation: the setting of that name.
         served: whether the HSM serves this record.
         inspections: the sandbox's, by which a document is signed.
+        journal: of this host, by which a consent is used once and in time.
         prefer_pss: whether RSA keys sign by PSS (`hsm.signature_scheme`).
         refuses_tests: whether nobody signs who was made up in PREPROD.
         pace: of this worker.
@@ -172,6 +177,7 @@ class DocumentSigner:
     installation: str
     served: GenerationCheck
     inspections: Inspections
+    journal: ConsentJournal
     prefer_pss: bool = False
     refuses_tests: bool = False
     pace: Pace = field(default_factory=Pace)
@@ -188,14 +194,37 @@ class DocumentSigner:
         let go of here.
 
         Raises:
-            ActivationInvalidError: a lock does not open.
+            ActivationInvalidError: a lock does not open, or this host saw the
+                activation end.
             ApplianceError: `ACTIVATION_EXPIRED`, `CERTIFICATE_NOT_USABLE`.
         """
         _, credential = _checked(work, self.clock, refuses_tests=self.refuses_tests)
         data = activation_data(work.claim, credential.key_version)
         aad = credential.aad(self.installation)
-        unlock = self.keys.unlock(work.claim.seal, data)
+        begin = partial(self._begin, work.claim)
+        unlock = self.keys.unlock(work.claim.seal, data, begin)
         return signing_key(credential, open_outer(unlock, credential.outer, aad))
+
+    def _begin(self, claim: Claim) -> None:
+        """Note the opening before it happens: who dies in between has used no key.
+
+        Raises:
+            ApplianceError: as `ConsentJournal.begin`.
+        """
+        self.journal.begin(claim)
+        for document in claim.documents:
+            crash_point(OPENING, document.request)
+
+    def over(self, claim: Claim, documents: Sequence[ActivationDocument]) -> None:
+        """Have the key never be used again here for documents that were given up.
+
+        Args:
+            claim: of the caller.
+            documents: of it, which the record says have ended.
+        """
+        waited = [each.seq for each in documents if each.state is ItemState.WAITING]
+        if waited:
+            self.journal.over(claim, waited)
 
     def next_group(
         self, work: ClaimedActivation, left: Sequence[ActivationDocument]
@@ -336,13 +365,15 @@ class DocumentSigner:
             certificate = credential.certificate
             if not await self.claims.intend(work.claim, documents, certificate):
                 raise FencedOffError
+            # 3. So does this host's own journal, whose word the record cannot change.
+            ready = self._not_used_yet(work.claim, ready, ended)
         except ApplianceError as exc:
             ended |= ended_by(exc, waiting) | ended
             return []
         await stages.over("intend")
-        for document in documents:
-            crash_point(BEFORE_SIGN, document.request)
-        # 3. The key is used, and its signatures are committed, with all that
+        for each in ready:
+            crash_point(BEFORE_SIGN, each.part.document.request)
+        # 4. The key is used, and its signatures are committed, with all that
         # publishing them needs.
         async with stages.turn.waiting(long=self.hsm_is_slow):
             made = await self._sign(key, ready, ended)
@@ -352,10 +383,27 @@ class DocumentSigner:
             documents = [part.document for part in made]
             if not await self.claims.record_signatures(work.claim, documents):
                 raise FencedOffError
+        for document in documents:
+            crash_point(RECORDED, document.request)
+        self.journal.over(work.claim, [document.seq for document in documents])
         await stages.over("keyed")
         for document in documents:
             crash_point(KEYED, document.request)
         return made
+
+    def _not_used_yet(
+        self, claim: Claim, ready: Sequence[_Prepared], ended: Ended
+    ) -> list[_Prepared]:
+        """Those that the key was not used for under this consent, as this host knows.
+
+        Raises:
+            ApplianceError: as `ConsentJournal.intend`.
+        """
+        seqs = [each.part.document.seq for each in ready]
+        refused = self.journal.intend(claim, seqs)
+        for seq in refused:
+            ended[seq] = ActivationInvalidError("journal")
+        return [each for each in ready if each.part.document.seq not in refused]
 
     async def _prepare(
         self,

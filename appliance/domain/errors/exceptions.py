@@ -323,8 +323,8 @@ class ActivationInvalidError(ApplianceError):
     """What was sealed does not open: a row was altered, or a key is not its own.
 
     Args:
-        layer: which one held: `seal` (the activation), `outer` (the credential)
-            or `hsm` (the wrapped key).
+        layer: which one held: `seal` (the activation), `outer` (the credential),
+            `hsm` (the wrapped key) or `journal` (this host saw it end before).
     """
 
     def __init__(self, layer: str) -> None:

@@ -179,6 +179,7 @@ async def test_refusal_to_sign_is_told_apart_from_a_key_that_does_not_open(
         "x",
         cast("GenerationCheck", _Served()),
         none,
+        none,
     )
     method = cast("Any", _Method)
     altered = replace(key, blob_k=key.blob_k[:-1] + bytes([key.blob_k[-1] ^ 1]))

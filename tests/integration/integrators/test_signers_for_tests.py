@@ -296,6 +296,7 @@ def test_worker_opens_no_key_of_theirs_in_prod(environment: Environment) -> None
         installation="x",
         served=cast("Any", None),
         inspections=cast("Any", None),
+        journal=cast("Any", None),
         refuses_tests=environment is Environment.PROD,
     )
 

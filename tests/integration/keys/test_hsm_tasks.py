@@ -368,6 +368,7 @@ async def test_task_waits_unclaimed_for_its_token(core: CoreFixture) -> None:
         authority=none,
         session=cast("HsmSession", tokens),
         keys=none,
+        journal=none,
         clock=core.clock,
         mode=KeyMode.WRAPPED,
         installation="x",

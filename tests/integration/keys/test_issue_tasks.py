@@ -6,6 +6,7 @@ Source: design §4 "Enrolment"; reliability F16.
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ from worker.pki.certificate_authority import Authority
 from worker.pki.hsm_tasks import TASK_RENEW_S, TaskRunner, cka_id_of
 from worker.pki.sample_signature import SampleSignatures
 from worker.signing.activation_keys import ActivationKeys, open_folder
+from worker.signing.consent_journal import ConsentJournal
 
 DIGEST = bytes(range(32))
 _LOOKS = 60
@@ -84,6 +86,7 @@ class Bench:
     session: HsmSession
     installation: HsmInstallation
     keys: ActivationKeys
+    journal: ConsentJournal
     sandbox: PdfInspector
 
     def runner(self, mode: KeyMode, *, prefer_pss: bool = False) -> TaskRunner:
@@ -97,6 +100,7 @@ class Bench:
             Authority(self.session, read_ca(settings), settings),
             self.session,
             self.keys,
+            self.journal,
             core.clock,
             mode,
             INSTALLATION,
@@ -202,7 +206,8 @@ async def bench(
             INSTALLATION,
             PinnedFormat(tmp_path / "activation-format"),
         )
-        yield Bench(services, session, installation, keys, sandbox.client)
+        journal = ConsentJournal(opened, sqlite_core.clock, timedelta(seconds=60))
+        yield Bench(services, session, installation, keys, journal, sandbox.client)
 
 
 async def test_wrapped_key_leaves_nothing_on_the_token(bench: Bench) -> None:

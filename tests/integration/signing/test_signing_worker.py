@@ -18,7 +18,7 @@ from appliance.bootstrap import Core
 from appliance.bootstrap.core import WorkChannel
 from appliance.core.system.clock_check import ClockCheck
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.activation import ActivationDocument
+from appliance.domain.activation import ActivationDocument, Claim
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import ActivationId, RequestId
@@ -62,6 +62,9 @@ class PlayedSigner:
     def unlock(self, work: ClaimedActivation) -> object:
         """Any key will do."""
         return work.claim.id
+
+    def over(self, claim: Claim, documents: Sequence[ActivationDocument]) -> None:
+        """No key was used."""
 
     def next_group(
         self, work: ClaimedActivation, left: Sequence[ActivationDocument]

@@ -51,6 +51,7 @@ def signer_of(*, documents: object = None, completion: object = None) -> Documen
         installation="x",
         served=none,
         inspections=none,
+        journal=none,
         refuses_tests=True,
     )
 
