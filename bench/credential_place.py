@@ -28,8 +28,8 @@ from appliance.domain.activation import (
     ActivationDocument,
     ActivationFormat,
     Seal,
-    activation_data,
 )
+from appliance.domain.consent import Consent, ConsentSigner, consent_of
 from appliance.domain.documents import Inspection, PageBox
 from appliance.domain.errors import FieldInvalidError, TsaUnavailableError
 from appliance.domain.identity import Credential, Integrator, credential_aad, parse_cuil
@@ -194,10 +194,11 @@ class CredentialPlace:
             core.process,
         )
         levels = _levels(core)
+        self._completion = _completion(core, self._claims, levels)
         self._signer = DocumentSigner(
             self._claims,
             core.documents,
-            _completion(core, self._claims, levels),
+            self._completion,
             levels,
             session,
             self._keys,
@@ -341,7 +342,19 @@ class CredentialPlace:
                     ),
                 ),
             )
-            await ActivationStore(transaction).begin(new, [self._seal(new, credential)])
+            signer = await PersonStore(transaction).get(person)
+            view = await RequestStore(transaction).get(request)
+            if signer is None or view is None:
+                msg = "a request of nobody's"
+                raise RuntimeError(msg)
+            consent = consent_of(
+                new,
+                ConsentSigner.of(signer, credential),
+                {0: view},
+                self._completion.profile_of,
+            )
+            seal = self._seal(consent, credential)
+            await ActivationStore(transaction).begin(new, [seal])
         return activation
 
     def _request(self, person: PersonId, now: dt.datetime) -> NewRequest:
@@ -355,16 +368,13 @@ class CredentialPlace:
             expires=None,
         )
 
-    def _seal(self, new: Activation, credential: Credential) -> Seal:
+    def _seal(self, consent: Consent, credential: Credential) -> Seal:
         """What the owner's password would have a front seal to this host."""
-        epoch = ActivationFormat.WHOLE.epoch_at(new.created)
+        epoch = ActivationFormat.WHOLE.epoch_at(consent.activation.created)
         public = self._folder.make(epoch)
         unlock = self._unlock(credential)
-        return Seal(
-            HOST,
-            epoch,
-            seal_to(public, unlock, activation_data(new, credential.key_version)),
-        )
+        data = consent.data(ActivationFormat.WHOLE)
+        return Seal(HOST, epoch, seal_to(public, unlock, data))
 
     def _unlock(self, credential: Credential) -> bytes:
         """What the owner's password would give."""

@@ -215,6 +215,7 @@ async def open_front(
             Reexamination(
                 store, Inspections(store, core.documents, core.inspector, clock)
             ),
+            settings.signature_profile,
         )
         revocations = Revocations(store, clock)
         issuing = Issuance(

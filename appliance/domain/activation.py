@@ -161,6 +161,10 @@ class Activation:
     claim_by: datetime
     """Until when a worker may take it."""
     documents: tuple[ActivationDocument, ...]
+    profile: dict[str, object] | None = field(default=None, kw_only=True)
+    """The installation's profile by the settings of the front, as
+    `SignatureProfile.to_json` has it; None: a version before did not record it. It
+    explains a refusal: what a signature is bound to is the resolved profile."""
 
 
 def activation_data(activation: Activation, key_version: int) -> bytes:

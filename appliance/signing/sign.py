@@ -30,12 +30,12 @@ from appliance.domain.activation import (
     ActivationDocument,
     ActivationKey,
     activation_count,
-    activation_data,
 )
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
+from appliance.domain.consent import ConsentSigner, consent_of
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Credential
+from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
 from appliance.domain.ports import (
     CompletionNotifier,
@@ -43,6 +43,7 @@ from appliance.domain.ports import (
     WorkNotifier,
 )
 from appliance.domain.requests.batch import SignBatch
+from appliance.domain.requests.levels import SignatureProfile
 from appliance.domain.requests.preset import SignaturePreset, effective
 from appliance.domain.requests.request import (
     RequestView,
@@ -52,7 +53,6 @@ from appliance.domain.requests.request import (
 )
 from appliance.domain.vocab import EventKind, PersonState, RequestState
 from appliance.keys.credential_store import CredentialStore
-from appliance.keys.key_encryption import seal_to_each
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import UnlockKeys
@@ -60,6 +60,7 @@ from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
+from appliance.signing.consent_seals import seal_consent
 from appliance.signing.reexamination import Reexamination
 from appliance.signing.signing_rules import (
     CallParameters,
@@ -79,6 +80,7 @@ _EXAMINED_AGAIN: Final = 16
 class SigningContext:
     """What signing needs, as found before the password is looked at."""
 
+    person: Person
     credential: Credential
     hosts: tuple[ActivationKey, ...]
     """Who may sign."""
@@ -134,6 +136,7 @@ class Signing:
         settings: lifetimes, and how long a call waits.
         shielded: what goes on when the caller leaves.
         reexamination: looks again at what an earlier version has examined.
+        profile: of the installation.
     """
 
     def __init__(
@@ -148,6 +151,7 @@ class Signing:
         settings: SigningSettings,
         shielded: Shielded,
         reexamination: Reexamination,
+        profile: SignatureProfile,
     ) -> None:
         self._store = store
         self._attempts = attempts
@@ -159,6 +163,7 @@ class Signing:
         self._settings = settings
         self._shielded = shielded
         self._reexamination = reexamination
+        self._profile = profile
 
     async def sign(
         self,
@@ -390,7 +395,7 @@ class Signing:
                 found.refused[request] = exc
                 del found.fresh[request]
         hosts = await self._hosts.live_in(transaction) if found.fresh else ()
-        return SigningContext(credential, hosts, stamps, found.parameters)
+        return SigningContext(person, credential, hosts, stamps, found.parameters)
 
     async def _authorize(
         self,
@@ -476,14 +481,25 @@ class Signing:
         if unlock is None:
             # Changed since it was checked: what was typed opens nothing now.
             raise ApplianceError(ErrorCode.IN_PROGRESS)
-        credential = context.credential
-        if credential.id not in unlock:
+        # Locked: a renewal has either committed, or waits and then finds this
+        # activation open. The seal is bound to the certificate.
+        credential = await CredentialStore(transaction).get(
+            context.credential.id, lock=True
+        )
+        if (
+            credential is None
+            or credential.id not in unlock
+            or not credential.usable_at(self._clock.now())
+        ):
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         await self._bind_key(transaction, command, signer, context.parameters)
         made, consents = [], []
+        consenting = ConsentSigner.of(context.person, credential)
         for new, views in self._activations(activations, begun, signer, context):
-            data = activation_data(new, credential.key_version)
-            seals = seal_to_each(context.hosts, unlock[credential.id], data)
+            whole = consent_of(
+                new, consenting, dict(enumerate(views)), self._profile_of
+            )
+            seals = seal_consent(context.hosts, unlock[credential.id], whole)
             made.append((new, seals))
             consents += [
                 _consent(signer, view, new, document)
@@ -532,9 +548,14 @@ class Signing:
                     # Those before it have a second a document, as in a key phase.
                     claim_by=now + claim + timedelta(seconds=first),
                     documents=documents,
+                    profile=self._profile.to_json(),
                 ),
                 views,
             )
+
+    def _profile_of(self, view: RequestView) -> SignatureProfile:
+        """How a request is to be signed, as a worker resolves it."""
+        return self._profile.narrowed(view.wishes)
 
     async def _bind_key(
         self,

@@ -38,6 +38,7 @@ from appliance.domain.activation import (
 )
 from appliance.domain.appearance.details import StampDetails
 from appliance.domain.audit import AuditEvent, AuditRow, chain, first_break
+from appliance.domain.consent import Consent, ConsentSigner, DocumentTerms
 from appliance.domain.documents import (
     FindingKind,
     Inspection,
@@ -58,8 +59,9 @@ from appliance.domain.ids import (
     TaskId,
 )
 from appliance.domain.integrators.api_keys import checksum, new_api_key, read_api_key
-from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm
 from appliance.domain.requests.batch import SignBatch
+from appliance.domain.requests.levels import SignatureProfile
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.secrets import KeyRing
 from appliance.domain.signing_command import GivenParameters, SignParameters
@@ -67,6 +69,8 @@ from appliance.domain.vocab import (
     ActivationState,
     Environment,
     EventKind,
+    SignatureLevel,
+    TimestampPolicy,
     VouchedBy,
 )
 from appliance.identity import (
@@ -130,6 +134,62 @@ def activation_info(given: Given) -> str:
         for one in (Activation(**consent), claim)
     }
     return data.hex()
+
+
+def consent_info(given: Given) -> dict[str, str]:
+    """What an unlock key is sealed to in format 2, by the front and by the worker."""
+    signer = given["signer"]
+    consenting = ConsentSigner(
+        name=signer["name"],
+        cuil=signer["cuil"],
+        locale=signer["locale"],
+        key_version=given["keyVersion"],
+        certificate=raw(signer["certificate"]),
+        chain=tuple(map(raw, signer["chain"])),
+    )
+    activation = Activation(
+        id=ActivationId(given["activation"]),
+        person=PersonId(given["person"]),
+        credential=CredentialId(given["credential"]),
+        factors=tuple(given["factors"]),
+        created=at(given["created"]),
+        claim_by=at(given["claimBy"]),
+        documents=tuple(
+            ActivationDocument(
+                seq,
+                RequestId(each["request"]),
+                each["documentSha256"],
+                SignParameters.from_wire(each["parameters"]),
+                "",
+                details=StampDetails.from_json(each.get("stamp", {})),
+                code=each["code"],
+            )
+            for seq, each in enumerate(given["items"])
+        ),
+    )
+    bases = [inspection_of(each["inspection"]).basis_sha256 for each in given["items"]]
+    terms = tuple(
+        DocumentTerms(
+            basis,
+            SignatureProfile(
+                SignatureLevel(each["profile"]["level"]),
+                TimestampPolicy(each["profile"]["timestampPolicy"]),
+                DigestAlgorithm(each["profile"]["digest"]),
+                tuple(each["profile"]["tsa"]),
+            ),
+            document.details.logo,
+        )
+        for basis, each, document in zip(
+            bases, given["items"], activation.documents, strict=True
+        )
+    )
+    consent = Consent(activation, consenting, terms)
+    first = consent.data(ActivationFormat.FIRST)
+    assert first == activation_data(activation, given["keyVersion"])
+    return {
+        "inspections": ",".join(bases),
+        "info": consent.data(ActivationFormat.WHOLE).hex(),
+    }
 
 
 def issue_info(given: Given) -> str:

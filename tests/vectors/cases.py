@@ -439,6 +439,70 @@ INSPECTIONS: Final[Cases] = {
         "signing": SIGNING,
     },
 }
+CONSENT_SIGNER: Final[dict[str, Any]] = {
+    "name": "Núñez, Ana María",
+    "cuil": "20055361682",
+    "locale": "es",
+    "certificate": "3003020101",
+    "chain": ["3003020102", "3003020103"],
+}
+PROFILE: Final[dict[str, Any]] = {
+    "level": "B-T",
+    "timestampPolicy": "preferred",
+    "digest": "sha256",
+    "tsa": ["internal"],
+}
+CODE: Final = "0123456789ABCDEFGHJKMNPQRS"
+CONSENTS: Final[Cases] = {
+    "one plain document": _activation(
+        _item(
+            7,
+            PARAMETERS,
+            code=CODE,
+            inspection=INSPECTIONS["one page"],
+            profile=PROFILE,
+        ),
+        signer=CONSENT_SIGNER,
+    ),
+    "every field of a command": _activation(
+        _item(
+            9007199254740991,
+            EVERYTHING,
+            stamp=DETAILS,
+            code=CODE,
+            inspection=INSPECTIONS["everything"],
+            profile={
+                "level": "B-LTA",
+                "timestampPolicy": "required",
+                "digest": "sha512",
+                "tsa": ["ajena", "internal"],
+            },
+        ),
+        signer={**CONSENT_SIGNER, "locale": "en"},
+        keyVersion=12,
+    ),
+    "several documents, no issuers": _activation(
+        _item(
+            3,
+            PARAMETERS,
+            code=CODE,
+            inspection=INSPECTIONS["a field that locks"],
+            profile=PROFILE,
+        ),
+        _item(
+            1,
+            {**PARAMETERS, "campo": "a.b"},
+            stamp={"qr": "https://a"},
+            code=None,
+            inspection=INSPECTIONS["one page"],
+            profile={**PROFILE, "level": "B-B"},
+        ),
+        signer={**CONSENT_SIGNER, "chain": []},
+        factors=["hwk", "sign-pwd"],
+        created="2026-12-31T23:59:59.999999+00:00",
+        claimBy="2027-01-01T00:00:59.999999+00:00",
+    ),
+}
 COLUMNS: Final[Cases] = {
     "values": {
         "json": {"ñ": [1, None, "€\u2028"], "a": {"z": True, "b": 1.5}},

@@ -15,6 +15,12 @@ FORMATS: Final = {
         cases.ACTIVATIONS,
         write=do.activation_info,
     ),
+    "consent-data": Format(
+        "HPKE info of an activation in format 2: SHA-256 of the RFC 8785 JSON of "
+        "docs/signing.md; `inspection`: the hash of what a signature relies on.",
+        cases.CONSENTS,
+        write=do.consent_info,
+    ),
     "issue-data": Format(
         "HPKE info of an `issue` task: SHA-256 of the RFC 8785 JSON of `given`.",
         cases.ISSUES,

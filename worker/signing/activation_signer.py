@@ -13,7 +13,12 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from appliance.domain.activation import ActivationDocument, Claim
-from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
+from appliance.domain.errors import (
+    ApplianceError,
+    DocumentsAwayError,
+    ErrorCode,
+    ProfileDiffersError,
+)
 from appliance.domain.ports import WorkNotifier
 from appliance.domain.vocab import ItemState
 from appliance.signing.claims import CertificateChangedError, ClaimedActivation, Claims
@@ -71,7 +76,7 @@ class ActivationSigner:
             FencedOffError: another worker has claimed since, or is to.
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        progress = _Progress(work, await self._unlock(work))
+        progress = _Progress(work, await self._unlock(work, work.claim.documents))
         left: Sequence[ActivationDocument] = [
             document
             for document in work.claim.documents
@@ -83,8 +88,7 @@ class ActivationSigner:
             first = (work.claim.tries - 2) % max(1, len(left))
             left = [*left[first:], *left[:first]]
         while left:
-            group = await self._sign_in_turn(progress, left)
-            left = left[len(group) :]
+            left = await self._sign_in_turn(progress, left)
         claim = progress.work.claim
         if progress.waits_for is not None:
             return partial(self.claims.put_off, claim, progress.waits_for)
@@ -97,19 +101,27 @@ class ActivationSigner:
         await self.claims.hand_out(claim, lacks)
         await self.work_notifier.notify(claim.id)
 
-    async def _unlock(self, work: ClaimedActivation) -> UsableKey | None:
+    async def _unlock(
+        self, work: ClaimedActivation, documents: Sequence[ActivationDocument]
+    ) -> UsableKey | None:
         """The key for what waits for one; None when nothing does any more.
+
+        Args:
+            work: as it was read last.
+            documents: what is left of it.
 
         Raises:
             FencedOffError: another worker has claimed since, or is to.
         """
-        waiting = [i for i in work.claim.documents if i.state is ItemState.WAITING]
+        waiting = [i for i in documents if i.state is ItemState.WAITING]
         if not waiting:
             return None
         try:
             return self.signer.unlock(work)
         except ApplianceError as exc:
+            # Another host may have its key, or the settings of the front.
             lost = exc.code is ErrorCode.ACTIVATION_EXPIRED
+            lost = lost or isinstance(exc, ProfileDiffersError)
             if lost and await self.claims.leave_to_others(work.claim):
                 raise FencedOffError from exc
             await self._fail(work.claim, waiting, exc)
@@ -129,7 +141,7 @@ class ActivationSigner:
     async def _sign_in_turn(
         self, progress: _Progress, left: Sequence[ActivationDocument]
     ) -> Sequence[ActivationDocument]:
-        """Sign the first of what is left when it is its turn; which that were.
+        """Sign the first of what is left when it is its turn; give what is left then.
 
         A worker that is to stop, or to sign something alone, begins no further
         group of a batch: whoever takes it next goes on there.
@@ -151,12 +163,18 @@ class ActivationSigner:
                         await self._sign_group(progress, group, turn)
                         break
                     except CertificateChangedError:
-                        # Nothing was intended yet: it is prepared anew.
+                        # Nothing was intended yet: it is prepared anew, if what was
+                        # consented to is still what stands recorded.
                         progress.work = await self.claims.read_again(
                             progress.work.claim
                         )
+                        progress.key = await self._unlock(progress.work, left)
+                        if progress.key is None:
+                            return [
+                                each for each in left if each.state is ItemState.KEYED
+                            ]
         self.came_through()
-        return group
+        return left[len(group) :]
 
     async def _sign_group(
         self, progress: _Progress, group: Sequence[ActivationDocument], turn: Turn

@@ -21,6 +21,7 @@ from typing import Final
 
 from appliance.domain.activation import (
     ActivationDocument,
+    ActivationFormat,
     Claim,
     SignatureValue,
     activation_data,
@@ -28,12 +29,19 @@ from appliance.domain.activation import (
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner, as_shown, spoken
 from appliance.domain.clock import Clock
+from appliance.domain.consent import (
+    Consent,
+    ConsentSigner,
+    consent_of,
+    drawn_logo,
+)
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
     ErrorCode,
     HsmRefusedError,
     HsmUnavailableError,
+    ProfileDiffersError,
 )
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import RequestId
@@ -191,15 +199,19 @@ class DocumentSigner:
         """Open both locks of a claim's key, by what stands recorded now.
 
         Once a claim: what comes of it is wrapped by the HSM, and the unlock key is
-        let go of here.
+        let go of here. Again where the claim was read again: its seal then opens only
+        if all that the signer consented to is still the same.
 
         Raises:
             ActivationInvalidError: a lock does not open, or this host saw the
                 activation end.
+            ProfileDiffersError: the settings of this host are not the front's.
             ApplianceError: `ACTIVATION_EXPIRED`, `CERTIFICATE_NOT_USABLE`.
         """
-        _, credential = _checked(work, self.clock, refuses_tests=self.refuses_tests)
-        data = activation_data(work.claim, credential.key_version)
+        person, credential = _checked(
+            work, self.clock, refuses_tests=self.refuses_tests
+        )
+        data = self._bound(work, person, credential)
         aad = credential.aad(self.installation)
         begin = partial(self._begin, work.claim)
         unlock = self.keys.unlock(work.claim.seal, data, begin)
@@ -214,6 +226,45 @@ class DocumentSigner:
         self.journal.begin(claim)
         for document in claim.documents:
             crash_point(OPENING, document.request)
+
+    def _bound(
+        self, work: ClaimedActivation, person: Person, credential: Credential
+    ) -> bytes:
+        """The `info` of a claim's seal, by what this worker is about to use.
+
+        Raises:
+            ActivationInvalidError: a request or a logo of it is missing.
+            ProfileDiffersError: the settings of this host are not the front's.
+            ApplianceError: `ACTIVATION_EXPIRED`: it has no seal for this host.
+        """
+        claim = work.claim
+        if claim.seal is None:
+            raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
+        bound = claim.seal.format
+        if bound is ActivationFormat.FIRST:
+            return activation_data(claim, credential.key_version)
+        own = self.completion.profile.to_json()
+        if claim.profile is not None and claim.profile != own:
+            raise ProfileDiffersError
+        try:
+            return self._consent(work, ConsentSigner.of(person, credential)).data(bound)
+        except (KeyError, ValueError) as exc:
+            raise ActivationInvalidError("seal") from exc
+
+    def _consent(self, work: ClaimedActivation, signer: ConsentSigner) -> Consent:
+        """What was consented to, by what this worker is about to use.
+
+        Raises:
+            KeyError: a request or a logo of it is missing.
+            ValueError: a logo is none.
+        """
+        return consent_of(
+            work.claim,
+            signer,
+            work.requests,
+            self.completion.profile_of,
+            lambda logo: drawn_logo(work.pictures[logo.sha256]),
+        )
 
     def over(self, claim: Claim, documents: Sequence[ActivationDocument]) -> None:
         """Have the key never be used again here for documents that were given up.
@@ -316,10 +367,15 @@ class DocumentSigner:
                 # An upgrade may have come since it was asked for: what this version
                 # does not take is not signed.
                 try:
-                    view = await self.inspections.current(view)
+                    current = await self.inspections.current(view)
                 except ApplianceError as exc:
                     result.ended[document.seq] = exc
                     continue
+                if not _is_as_consented(work, view, current):
+                    expired = ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
+                    result.ended[document.seq] = expired
+                    continue
+                view = current
             found.append((document, view))
         wanted = [(view.integrator, each.document_sha256) for each, view in found]
         originals: list[bytes | ApplianceError]
@@ -575,6 +631,24 @@ def signature_plan(
         place=params.place and as_shown(params.place),
         above=view.inspection.last_number,
     )
+
+
+def _is_as_consented(
+    work: ClaimedActivation, view: RequestView, current: RequestView
+) -> bool:
+    """True if a document that was inspected again is what its seal is bound to.
+
+    Args:
+        work: the claim.
+        view: its request, by which the seal was opened.
+        current: the same, as this version inspects the document.
+    """
+    seal = work.claim.seal
+    if current is view or seal is None:
+        return True
+    is_whole = seal.format is not ActivationFormat.FIRST
+    same = current.inspection.basis_sha256 == view.inspection.basis_sha256
+    return same or not is_whole
 
 
 def _check_consent(document: ActivationDocument, view: RequestView) -> None:

@@ -27,6 +27,7 @@ from appliance.domain.errors.exceptions import (
     KeyNotFoundError,
     PageOutOfRangeError,
     PresetFixedError,
+    ProfileDiffersError,
     SignersInvalidError,
     TsaUnavailableError,
 )
@@ -135,6 +136,7 @@ __all__ = [
     "KeyNotFoundError",
     "PageOutOfRangeError",
     "PresetFixedError",
+    "ProfileDiffersError",
     "SeveralFaultsError",
     "SignersInvalidError",
     "TsaUnavailableError",

@@ -286,6 +286,16 @@ class HsmUnavailableError(ApplianceError):
         self.reason = reason
 
 
+class ProfileDiffersError(HsmUnavailableError):
+    """This host's settings would make another signature than was consented to."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the settings [profile] of this host differ from those of the front that"
+            " sealed; make them the same on every host"
+        )
+
+
 class TsaUnavailableError(ApplianceError):
     """No timestamping authority gave a token that can be used.
 

@@ -56,6 +56,15 @@ class SignatureProfile:
         """Whether an authority outside is to be asked."""
         return self.level is not SignatureLevel.B_B and self.tsa != INTERNAL
 
+    def to_json(self) -> dict[str, object]:
+        """For the record, and for what a seal is bound to."""
+        return {
+            "level": self.level.value,
+            "timestampPolicy": self.timestamp_policy.value,
+            "digest": self.digest.value,
+            "tsa": list(self.tsa),
+        }
+
     def narrowed(self, wishes: ProfileWishes) -> "SignatureProfile":
         """The same, with what a narrower scope asks for."""
         return SignatureProfile(

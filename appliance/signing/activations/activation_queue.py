@@ -135,6 +135,7 @@ class ActivationQueue(LeasedQueue):
             documents=documents,
             tries=row.fence - row.progress,
             outside=row.outside,
+            profile=row.profile,
             seal=next(
                 (
                     s

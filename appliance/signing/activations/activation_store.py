@@ -140,6 +140,7 @@ class ActivationStore(LeasedQueue):
                     "fence": 0,
                     "progress": 0,
                     "reason": "",
+                    "profile": new.profile,
                 }
                 for new, _ in made
             ],
@@ -462,14 +463,14 @@ class ActivationStore(LeasedQueue):
         )
         return await self._interrupt(intent.c.activation == activation_id, at)
 
-    async def any_in_hand(self, credential: CredentialId) -> bool:
-        """Whether a worker has an activation of that credential in hand."""
+    async def any_open(self, credential: CredentialId) -> bool:
+        """True if an activation of that credential is not over.
+
+        One that waits counts: its seal is bound to the credential's certificate.
+        """
         query = (
             select(activation.c.id)
-            .where(
-                activation.c.credential == credential,
-                or_(is_in(_A.KEYING), is_in(_A.FINISHING)),
-            )
+            .where(activation.c.credential == credential, self.open())
             .limit(1)
         )
         return (await self._connection.execute(query)).first() is not None

@@ -9,7 +9,6 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.domain.activation import activation_data
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
@@ -39,6 +38,7 @@ from tests.integration.keys.locked_key import (
     LockedKeyServices,
     locked_key_services,
 )
+from tests.support.factories.consents import consent_data
 from tests.support.factories.fakes import error_code
 from tests.support.factories.signing_host import INSTALLATION
 from tests.support.installation.record import (
@@ -105,7 +105,7 @@ async def test_seal_opens_what_the_worker_needs(locked_key: LockedKeyServices) -
     assert work is not None
     assert work.credential is not None
     assert work.claim.seal is not None
-    info = activation_data(work.claim, work.credential.key_version)
+    info = await consent_data(locked_key.core, work.claim)
     unlock = open_seal(locked_key.host.private_bytes, work.claim.seal.sealed, info)
 
     aad = work.credential.aad(INSTALLATION)
@@ -125,7 +125,7 @@ async def test_altered_activation_does_not_open(locked_key: LockedKeyServices) -
         open_seal(
             locked_key.host.private_bytes,
             work.claim.seal.sealed,
-            activation_data(altered, 1),
+            await consent_data(locked_key.core, altered),
         )
 
 
@@ -352,7 +352,7 @@ async def test_change_and_signature_at_once_leave_one_that_works(
     if work is not None:
         assert work.credential is not None
         assert work.claim.seal is not None
-        info = activation_data(work.claim, 1)
+        info = await consent_data(locked_key.core, work.claim)
         unlock = open_seal(locked_key.host.private_bytes, work.claim.seal.sealed, info)
         aad = work.credential.aad(INSTALLATION)
         assert open_outer(unlock, work.credential.outer, aad) == INNER
@@ -392,7 +392,7 @@ async def test_older_pepper_is_left_at_the_next_signature(core: CoreFixture) -> 
     assert work is not None
     assert work.credential is not None
     assert work.claim.seal is not None
-    info = activation_data(work.claim, 1)
+    info = await consent_data(core, work.claim)
     unlock = open_seal(services.host.private_bytes, work.claim.seal.sealed, info)
     aad = work.credential.aad(INSTALLATION)
     assert open_outer(unlock, work.credential.outer, aad) == INNER

@@ -232,6 +232,7 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
         limits,
         Shielded(),
         reexamination(core, PlayedSandbox()),
+        core.settings.signature_profile,
     )
     signer = Signer("x", "person:x", (), SystemClock().now())  # type: ignore[arg-type]  # an id
 

@@ -19,7 +19,12 @@ from appliance.bootstrap.core import WorkChannel
 from appliance.core.system.clock_check import ClockCheck
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.activation import ActivationDocument, Claim
-from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
+from appliance.domain.errors import (
+    ActivationInvalidError,
+    ApplianceError,
+    DocumentsAwayError,
+    ErrorCode,
+)
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.keys import TokenRole
@@ -59,12 +64,23 @@ class PlayedSigner:
     refusal: ErrorCode | None = None
     """Why no group is signed at all."""
 
+    bound: bytes | None = None
+    """The certificate that the seals are bound to; None: to none."""
+    over_with: list[RequestId] = field(default_factory=list)
+    """Of what ended without a signature."""
+
     def unlock(self, work: ClaimedActivation) -> object:
-        """Any key will do."""
+        """Any key will do, with the certificate that was consented to."""
+        assert work.credential is not None
+        if self.bound not in {None, work.credential.certificate}:
+            layer = "seal"
+            raise ActivationInvalidError(layer)
         return work.claim.id
 
     def over(self, claim: Claim, documents: Sequence[ActivationDocument]) -> None:
-        """No key was used."""
+        """Remember them."""
+        del claim
+        self.over_with += [document.request for document in documents]
 
     def next_group(
         self, work: ClaimedActivation, left: Sequence[ActivationDocument]
@@ -492,6 +508,32 @@ async def test_item_is_prepared_anew_for_a_new_certificate(
     assert scene.signer.begun == [documents[0], *documents]
     assert scene.signer.certificates == [b"certificate", *[b"new"] * items]
     assert set(await scene.states(documents)) == {RequestState.SIGNED}
+
+
+async def test_certificate_that_was_swapped_in_the_midst_uses_no_key(
+    sqlite_core: CoreFixture,
+) -> None:
+    """The seal is opened again by what stands now: what is left goes back."""
+    scene = await scene_of(sqlite_core, hands=1)
+    scene.signer.bound = b"certificate"
+    batch, documents = await scene.activation(3)
+    async with scene.working():
+        await scene.signer.entered.wait()
+        async with sqlite_core.store.write() as transaction:
+            held = await CredentialStore(transaction).active(scene.person.person)
+            assert held is not None
+            await CredentialStore(transaction).renewed(
+                replace(held, certificate=b"new")
+            )
+        scene.signer.gate.set()
+        await scene.until(batch, ActivationState.FAILED)
+
+    assert (
+        await sqlite_core.request_states(documents)
+        == [(RequestState.PENDING, "ACTIVATION_INVALID")] * 3
+    )
+    assert await sqlite_core.intents(batch) == []
+    assert scene.signer.over_with == documents
 
 
 @pytest.mark.parametrize("state", [ItemState.WAITING, ItemState.KEYED])

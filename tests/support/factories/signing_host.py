@@ -138,6 +138,7 @@ def signing_front(
         limits,
         shielded,
         again or reexamination(core, PlayedSandbox()),
+        core.settings.signature_profile,
     )
 
 

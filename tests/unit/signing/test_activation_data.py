@@ -142,8 +142,11 @@ def test_same_instant_in_another_zone_is_the_same_binding() -> None:
 
 
 def test_every_field_is_bound() -> None:
-    """The lists of changes here leave no field out."""
-    assert {*OTHERS, "documents"} == set(Activation.__slots__)
+    """The lists of changes here leave no field out.
+
+    The installation's profile is bound by the second format, as requests resolve it.
+    """
+    assert {*OTHERS, "documents", "profile"} == set(Activation.__slots__)
     assert set(OTHER_PARAMETERS) == set(SignParameters.__slots__)
     assert set(OTHER_DETAILS) == set(StampDetails.__slots__)
     assert set(OTHER_ISSUES) == set(IssueBinding.__slots__)

@@ -38,6 +38,9 @@ activation = Table(
     # What is left to be done of it needs a network, which signing workers lack.
     Column("outside", Boolean, nullable=False, server_default=false()),
     Column("reason", Text, nullable=False),
+    # The installation's signature profile by the settings of the front; empty in rows
+    # of versions before 0007.
+    Column("profile", JsonText),
     Index("ix_activation_state_lease_until", "state", "lease_until"),
 )
 
