@@ -117,6 +117,7 @@ class EmbedSessionViews:
                 state is EmbedSessionState.CANCELLED
                 and now.state is not SessionState.CANCELLED
             ),
+            request=request,
         )
 
     async def _signed(

@@ -34,7 +34,7 @@ from appliance.domain.activation import (
 )
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import SIGNED_MEANWHILE, ApplianceError, ErrorCode
 from appliance.domain.identity import Credential
 from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
 from appliance.domain.ports import (
@@ -58,6 +58,7 @@ from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import UnlockKeys
 from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
+from appliance.requests.shown_document_store import ShownDocumentStore
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.reexamination import Reexamination
@@ -66,6 +67,7 @@ from appliance.signing.signing_rules import (
     check_document,
     check_place_of_others,
     check_signable,
+    names_document,
     repeated,
     standing,
 )
@@ -103,6 +105,8 @@ class _Found:
     """Those among them whose documents an earlier version has examined."""
     parameters: CallParameters = field(default_factory=CallParameters)
     """Of all that are the signer's."""
+    drawn_before: list[RequestId] = field(default_factory=list)
+    """Refused ones of which the signer was shown another document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,14 +269,21 @@ class Signing:
         Raises:
             ApplianceError: why nothing is signed.
         """
-        async with self._store.read() as transaction:
-            found = await self._look(transaction, requests, command, signer, sent)
-            _refuse_single(command, found.refused)
-            if not found.fresh or (found.outdated and not again):
-                return found, None
-            context = await self._context(transaction, signer, found)
-            _refuse_single(command, found.refused)
-        return found, context
+        drawn_before: list[RequestId] = []
+        try:
+            async with self._store.read() as transaction:
+                found = await self._look(transaction, requests, command, signer, sent)
+                drawn_before = found.drawn_before
+                _refuse_single(command, found.refused)
+                if not found.fresh or (found.outdated and not again):
+                    return found, None
+                context = await self._context(transaction, signer, found)
+                _refuse_single(command, found.refused)
+            return found, context
+        finally:
+            if drawn_before:
+                async with self._store.write() as transaction:
+                    await ShownDocumentStore(transaction).refused(drawn_before)
 
     async def _examine_again(
         self, views: Sequence[RequestView]
@@ -336,6 +347,9 @@ class Signing:
             if used is not None and used != sha256:
                 raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
             found.is_key_new = used is None
+        changed: Mapping[RequestId, bool] = {}
+        if not names_document(command, sent):
+            changed = await ShownDocumentStore(transaction).changed(own.values())
         for request, view in own.items():
             try:
                 is_repeat = repeated(
@@ -345,6 +359,8 @@ class Signing:
                     view.preset.check(command.given)
                 # A repeat, too, has to mean what was signed.
                 _check_meant(view, command, sent)
+                if not is_repeat:
+                    _check_unchanged(request, changed, found)
             except ApplianceError as exc:
                 found.refused[request] = exc
                 continue
@@ -658,6 +674,26 @@ def _check_meant(
     """
     if isinstance(command, SignCommand):
         check_document(view, command, sent)
+
+
+def _check_unchanged(
+    request: RequestId, changed: Mapping[RequestId, bool], found: _Found
+) -> None:
+    """Refuse a document that the signer has not been shown since it changed.
+
+    Args:
+        request: to be begun.
+        changed: as `ShownDocumentStore.changed` gives it.
+        found: notes it where the earlier document was drawn for its signer.
+
+    Raises:
+        ApplianceError: `DOCUMENT_CHANGED`.
+    """
+    if request not in changed:
+        return
+    if changed[request]:
+        found.drawn_before.append(request)
+    raise ApplianceError(ErrorCode.DOCUMENT_CHANGED, sentence=SIGNED_MEANWHILE)
 
 
 def _still_to_begin(

@@ -252,6 +252,10 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _SIGNING: "SELECT, UPDATE (state, reason, level, document)",
         _CHORES: "SELECT, INSERT, UPDATE (state, reason, level, document)",
     },
+    # Signers are shown documents by these two alone.
+    "shown_document": dict.fromkeys(
+        (_API, _EMBED), "SELECT, INSERT, UPDATE (sha256, drawn)"
+    ),
     "request_batch": {
         # Taken back before it is ready.
         _API: "SELECT, INSERT, UPDATE (state, unique_reference, reason, ended)",
