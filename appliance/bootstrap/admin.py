@@ -33,6 +33,7 @@ from appliance.identity.registration_officers import RegistrationOfficers
 from appliance.identity.totp_reset import PersonFactor
 from appliance.integrators.integrators import Integrators
 from appliance.integrators.logos import Logos
+from appliance.keys.count_clearings import CountClearings
 from appliance.keys.health import Health
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.mail.mail_views import MailViews
@@ -152,7 +153,7 @@ async def open_admin(
             ),
             invitations=invitations,
             views=ConsoleViews(store, sealer, lookup, clock),
-            officers=RegistrationOfficers(store, clock),
+            officers=RegistrationOfficers(store, clock, CountClearings(lookup)),
             person_factor=PersonFactor(store, sealer, clock, settings.installation),
             reissue=Reissue(store, invitations, revocations, clock),
             logos=Logos(store, core.inspector, clock),

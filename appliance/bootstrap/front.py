@@ -66,6 +66,7 @@ from appliance.integrators.integrators import Integrators
 from appliance.integrators.logos import Logos
 from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.change_password import PasswordChange
+from appliance.keys.count_clearings import CountClearings
 from appliance.keys.health import Health, SharedHealth
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.password_attempts import PasswordAttempts
@@ -192,7 +193,12 @@ async def open_front(
         rates = CallRates(partial(connect, redis_settings(settings)), clock)
         tokens = AccessTokens(store, sealer, clock, settings)
         attempts = PasswordAttempts(
-            store, signing_passwords, clock, settings.signing, settings.installation
+            store,
+            signing_passwords,
+            clock,
+            settings.signing,
+            settings.installation,
+            CountClearings(lookup),
         )
         hosts = SigningHosts(
             store,

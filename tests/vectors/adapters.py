@@ -16,7 +16,11 @@ from appliance.core.database.types import JsonText
 from appliance.core.login_attempt_store import _lock_key
 from appliance.core.rate_limit import known_indexes
 from appliance.core.secrets import key_files
-from appliance.core.secrets.password_hashing import HashSlots, Passwords
+from appliance.core.secrets.password_hashing import (
+    HashSlots,
+    PasswordRoot,
+    Passwords,
+)
 from appliance.core.secrets.sealed_box import LookupKey, SecretBox
 from appliance.documents.document_files import (
     NewDocument,
@@ -77,6 +81,7 @@ from appliance.identity import (
     totp,
 )
 from appliance.integrators.api_keys import key_purpose
+from appliance.keys.count_clearings import CountClearings
 from appliance.keys.key_encryption import lock_outer, open_outer, open_seal, seal_to
 from appliance.keys.signing_password import SigningPasswords, normalize
 from appliance.pki.revocation_pins import plain
@@ -381,6 +386,30 @@ def checked_secret(given: Given, written: Mapping[str, Any]) -> dict[str, Any]:
     check = run_apart(passwords.check(normalize(given["password"]), kept, credentials))
     unlock = {name: key.hex() for name, key in check.unlock.items()}
     return {"right": check.right, "unlock": unlock}
+
+
+def wrong_password_mark(given: Given) -> str:
+    """What the row of a wrong try has."""
+    root = PasswordRoot(raw(given["pepper"]), raw(given["salt"]), given["argon2"])
+    typed, owner = normalize(given["password"]), given["person"].encode()
+    return root.derive_marked(typed, (), owner)[2]
+
+
+def count_clearing(given: Given) -> str:
+    """Proof of a cleared count."""
+    clearings = CountClearings(LookupKey(ring_of(given["ring"])))
+    person, salt = PersonId(given["person"]), raw(given["salt"])
+    return clearings.prove(person, salt, at(given["at"]))
+
+
+def count_cleared(given: Given, proof: str) -> dict[str, Any] | None:
+    """What it proves."""
+    clearings = CountClearings(LookupKey(ring_of(given["ring"])))
+    found = clearings.proven(PersonId(given["person"]), proof)
+    if found is None:
+        return None
+    ours = found.is_of(raw(given["salt"]))
+    return {"at": found.at.isoformat(), "salt": ours, "other": found.is_of(b"")}
 
 
 def login_hash(given: Given) -> str:

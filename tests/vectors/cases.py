@@ -335,6 +335,25 @@ SIGNING_PASSWORDS: Final[Cases] = {
         "credentials": [C],
     },
 }
+WRONG_PASSWORDS: Final[Cases] = {
+    f"typed by {who}": {
+        "pepper": "70" * 32,
+        "salt": "5b" * 16,
+        "argon2": {"t": 2, "m": 19456, "p": 1, "v": 19},
+        "password": "no es la clave",
+        "person": person,
+    }
+    for who, person in (("one person", B), ("another", C))
+}
+CLEARINGS: Final[Cases] = {
+    name: {
+        "ring": ring,
+        "person": B,
+        "salt": "5b" * 16,
+        "at": "2026-11-30T12:00:00.000001+00:00",
+    }
+    for name, ring in (("the first key", RING), ("a later version", ROTATED))
+}
 LOGIN_PASSWORDS: Final[Cases] = {
     "a login password": {"password": "una clave de ingreso"},
     "a revocation PIN": {"password": "ABCD2345EFGH", "typed": "abcd-2345-efgh"},

@@ -97,6 +97,17 @@ FORMATS: Final = {
         write=do.signing_secret,
         read=do.checked_secret,
     ),
+    "wrong-password-mark": Format(
+        "attempt_slot.verifier_sha256: tells one wrong signing password from another.",
+        cases.WRONG_PASSWORDS,
+        write=do.wrong_password_mark,
+    ),
+    "count-clearing": Format(
+        "signing_secret.cleared: proof of when the count of wrong passwords was reset.",
+        cases.CLEARINGS,
+        write=do.count_clearing,
+        read=do.count_cleared,
+    ),
     "login-password": Format(
         "login_secret.phc, console_user.phc, revocation_pin.phc; `written`: its cost.",
         cases.LOGIN_PASSWORDS,

@@ -64,6 +64,7 @@ _MAIL_SHOWN: Final = (
     "created, ended)"
 )
 _DERIVATION: Final = "salt, argon2, pepper_version, verifier_sha256"
+_COUNT: Final = "counted, locked_at, cleared"
 _ENDPOINT: Final = (
     "SELECT, INSERT, UPDATE (url, label, events, secret_sealed, former_secret_sealed, "
     "former_until, disabled, disabled_reason, failing_since, removed)"
@@ -122,9 +123,9 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _CHORES: "SELECT, DELETE",
     },
     "signing_secret": {
-        _API: f"SELECT, INSERT, UPDATE ({_DERIVATION}, counted, locked_at)",
-        _EMBED: f"SELECT, UPDATE ({_DERIVATION}, counted, locked_at)",
-        _ADMIN: "SELECT, UPDATE (counted, locked_at), DELETE",
+        _API: f"SELECT, INSERT, UPDATE ({_DERIVATION}, {_COUNT})",
+        _EMBED: f"SELECT, UPDATE ({_DERIVATION}, {_COUNT})",
+        _ADMIN: f"SELECT, UPDATE ({_COUNT}), DELETE",
     },
     "attempt_slot": {
         _API: "SELECT, INSERT, UPDATE (outcome, verifier_sha256)",

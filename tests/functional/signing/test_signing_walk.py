@@ -9,9 +9,9 @@ from tests.support.appliance.signing_walk import (
     walk_of_a_signature,
 )
 
-MOST_FUNCTIONS = 584
-MOST_MODULE_CHANGES = 296
-MOST_RETURNS = 163
+MOST_FUNCTIONS = 604
+MOST_MODULE_CHANGES = 312
+MOST_RETURNS = 174
 """What there is and a little more: whoever shortens the way lowers them. One document
 walks as a group of one."""
 

@@ -37,6 +37,7 @@ from tests.integration.keys.locked_key import (
     LOGIN,
     SECOND,
     LockedKeyServices,
+    add_key,
     locked_key_services,
 )
 from tests.support.factories.fakes import error_code
@@ -360,12 +361,24 @@ async def test_change_and_signature_at_once_leave_one_that_works(
     assert set(codes) <= {None, C.IN_PROGRESS, C.SIGN_PASSWORD_WRONG}
 
 
+@pytest.mark.parametrize(
+    ("alone", "refusal"), [(True, C.SIGN_PASSWORD_WRONG), (False, C.ACTIVATION_INVALID)]
+)
 async def test_key_that_does_not_open_stops_the_change(
-    locked_key: LockedKeyServices,
+    locked_key: LockedKeyServices, alone: bool, refusal: ErrorCode
 ) -> None:
-    """Nothing is changed by halves."""
+    """Nothing is changed by halves; alone, it makes every password a wrong one."""
     credential = await locked_key.credential()
+    if not alone:
+        name = CredentialId(new_id())
+        found = await locked_key.passwords.check(
+            PASSWORD, await locked_key.secret(), (name,)
+        )
+        await add_key(locked_key.core, locked_key.signer, name, found.unlock[name])
     async with locked_key.core.store.write() as transaction:
+        await CredentialStore(transaction).set_state(
+            credential.id, CredentialState.ACTIVE
+        )
         await CredentialStore(transaction).relock(credential.id, b"x" * 60)
     before = await locked_key.secret()
 
@@ -373,8 +386,8 @@ async def test_key_that_does_not_open_stops_the_change(
         locked_key.change.change(locked_key.signer, PASSWORD, NEW)
     )
 
-    assert code is C.ACTIVATION_INVALID
-    assert await locked_key.secret() == before
+    assert code is refusal
+    assert replace(await locked_key.secret(), counted=0) == before
 
 
 # -- the pepper ----------------------------------------------------------------------

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from appliance.appearance.content import Stamping
 from appliance.core.background import Shielded
+from appliance.core.secrets.sealed_box import LookupKey
 from appliance.core.unit_of_work import Database
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.activation import ActivationFormat, ActivationKey, key_statement
@@ -24,7 +25,9 @@ from appliance.domain.clock import Clock
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.ports import PdfInspector
+from appliance.domain.secrets import KeyRing
 from appliance.keys.activation_format import PinnedFormat
+from appliance.keys.count_clearings import CountClearings
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import SigningPasswords
@@ -40,6 +43,8 @@ from tests.support.factories.fakes import FixedDocumentKeys
 from tests.support.installation.record import CoreFixture
 
 INSTALLATION: Final = "rubrica"
+CLEARINGS: Final = CountClearings(LookupKey(KeyRing.of(b"l" * 32)))
+"""Proofs of cleared counts, as every face and the console here make them."""
 
 
 class SigningHost:
@@ -109,6 +114,16 @@ class SigningHost:
         return self.private.private_bytes_raw()
 
 
+def password_attempts(
+    store: Database,
+    passwords: SigningPasswords,
+    clock: Clock,
+    limits: SigningSettings,
+) -> PasswordAttempts:
+    """What checks signing passwords in one process."""
+    return PasswordAttempts(store, passwords, clock, limits, INSTALLATION, CLEARINGS)
+
+
 def signing_front(
     core: CoreFixture,
     host: SigningHost,
@@ -129,7 +144,7 @@ def signing_front(
     """
     return Signing(
         core.store,
-        PasswordAttempts(core.store, passwords, core.clock, limits, INSTALLATION),
+        password_attempts(core.store, passwords, core.clock, limits),
         host.hosts(core.store, core.clock),
         Stamping(core.settings.stamp, core.settings.verify_url),
         core.work_notifier,
@@ -160,9 +175,7 @@ def issuing(
     passwords: SigningPasswords,
 ) -> Issuance:
     """What asks for keys and certificates, sealing to those hosts."""
-    attempts = PasswordAttempts(
-        store, passwords, clock, SigningSettings(), INSTALLATION
-    )
+    attempts = password_attempts(store, passwords, clock, SigningSettings())
     return Issuance(
         store,
         attempts,
