@@ -302,6 +302,15 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _CHORES: "SELECT, INSERT, UPDATE "
         f"(state, answer, tries, due, ended, link_sealed, {_LEASE}), DELETE",
     },
+    # A notice to somebody about their own keys, factors and secrets: every role may
+    # cause one, and chores alone say what became of it.
+    "security_notice": dict.fromkeys(Role, "INSERT")
+    | {
+        _API: "SELECT, INSERT",
+        _ADMIN: "SELECT, INSERT",
+        _CHORES: "SELECT, INSERT, UPDATE "
+        f"(state, answer, tries, due, ended, {_LEASE}), DELETE",
+    },
     "signing_batch": {
         _API: "SELECT, INSERT, UPDATE (requests, refused, asked)",
         _CHORES: "SELECT, DELETE",

@@ -292,7 +292,7 @@ async def test_rows_of_the_version_before_say_what_they_said(core: CoreFixture) 
     engines = open_engines(core.settings)
     try:
         async with engines.writer.begin() as connection:
-            for version, way in (("0005", "downgrade"), ("0006", "upgrade")):
+            for version, way in (("0005", "downgrade"), ("head", "upgrade")):
                 await connection.run_sync(migrate_to, version, way)
     finally:
         await engines.dispose()

@@ -43,7 +43,7 @@ from appliance.core.database.tables.integrators import (
     logo,
     logo_use,
 )
-from appliance.core.database.tables.mail import mail_message
+from appliance.core.database.tables.mail import mail_message, security_notice
 from appliance.core.database.tables.people import (
     attempt_slot,
     enrolment,
@@ -131,6 +131,7 @@ __all__ = [
     "person_vouch",
     "request_batch",
     "revocation_pin",
+    "security_notice",
     "signature_request",
     "signed_document",
     "signing_batch",
