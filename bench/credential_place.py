@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -66,6 +66,7 @@ from worker.signing.activation_keys import ActivationFolder, ActivationKeys
 from worker.signing.completion import Completion
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_extension import Levels
+from worker.signing.outside_material import MaterialReader
 
 HOST: Final = "bench"
 _BATCH: Final = 1_000
@@ -105,6 +106,8 @@ def _completion(core: Core, claims: Claims, levels: Levels) -> Completion:
         levels,
         replace(core.settings.signature_profile, level=SignatureLevel.B_B),
         is_internal=bool,
+        # Nothing of servers outside is needed.
+        materials=cast("MaterialReader", None),
     )
 
 

@@ -22,6 +22,7 @@ from appliance.bootstrap import (
     open_auto_renewal,
     open_core,
     open_expiry,
+    open_trust,
 )
 from appliance.core.metrics_file import handing_over
 from appliance.core.system.late_imports import WORKERS, load_late
@@ -52,6 +53,7 @@ from appliance.settings import Settings, SettingsError
 from appliance.signing.claims import Claims
 from appliance.signing.expiry import ExpiryJob
 from appliance.signing.level_maintenance import UpkeepWork
+from appliance.signing.outside_material import MaterialDesk
 from appliance.signing.reexamination import Reexamination
 from appliance.signing.signing_order import SigningOrder
 from hsm_config.profile import load_profile
@@ -59,7 +61,9 @@ from worker.batch_preparer import BatchPreparer, batch_preparation
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.hsm.watchdog import calls_guarded
+from worker.network.recorded_status import RecordedStatus
 from worker.network.role import mail_takers, open_outside
+from worker.network.trusted_roots import anchors_of, stampers_of
 from worker.network.webhooks_role import open_telling
 from worker.pades.appearance.fonts import StampFonts, load_fonts
 from worker.pades.reading_limits import read_beside_others
@@ -79,6 +83,7 @@ from worker.signing.completion import Completion
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_extension import Levels
 from worker.signing.level_maintenance import LevelUpkeep, OverdueUpkeep
+from worker.signing.outside_material import MaterialReader
 from worker.signing_role import SigningWorker
 
 _log = structlog.get_logger(__name__)
@@ -174,6 +179,15 @@ def _worker(
         settles=timedelta(seconds=settings.pki.ocsp_validity_s),
         renewal=timedelta(days=settings.profile.renew_days),
     )
+    trust = open_trust(core)
+    materials = MaterialReader(
+        MaterialDesk(core.store, clock, settings.signing),
+        settings.timestamps,
+        RecordedStatus(core.store, clock),
+        tsa,
+        stampers_of(trust),
+        anchors_of(trust),
+    )
     inspections = Inspections(core.store, core.documents, core.inspector, clock)
     turns = SigningOrder(core.store, inspections, clock)
     served = GenerationCheck(session, core.store)
@@ -184,6 +198,7 @@ def _worker(
         levels,
         settings.signature_profile,
         source.is_internal,
+        materials,
     )
     tasks = HsmTasks(core.store, clock, slot, core.process)
     return SigningWorker(
@@ -240,7 +255,13 @@ def _worker(
         keys=keys,
         session=session,
         slot=slot,
-        upkeep=LevelUpkeep(UpkeepWork(core.store, clock, slot), core.documents, levels),
+        upkeep=LevelUpkeep(
+            UpkeepWork(core.store, clock, slot),
+            core.documents,
+            levels,
+            materials,
+            core.work_notifier,
+        ),
         served=served,
     )
 
@@ -296,7 +317,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             asyncio.create_task(repeat(_SWEEP_S, documents.run)),
             asyncio.create_task(repeat(_UPKEEP_S, documents.after_sessions)),
             asyncio.create_task(repeat(_UPKEEP_S, passing.sweep)),
-            asyncio.create_task(repeat(_UPKEEP_S, outside.upkeep.run)),
+            asyncio.create_task(repeat(_UPKEEP_S, outside.materials.forget)),
             asyncio.create_task(repeat(_CHORES_S, turns.give_on)),
             asyncio.create_task(repeat(EVERY_S, figures.look)),
             asyncio.create_task(repeat(_TELL_S, telling.hand_on)),
@@ -319,7 +340,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             telling.delivery.withdraw,
         )
         outward = [
-            asyncio.create_task(outside.completion.run(stop)),
+            asyncio.create_task(outside.fetcher.run(stop)),
             asyncio.create_task(telling.run(stop)),
             asyncio.create_task(
                 BatchPreparer(preparation, core.work_channel).run(stop)

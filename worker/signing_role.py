@@ -22,7 +22,7 @@ from appliance.bootstrap import Core
 from appliance.core import metrics
 from appliance.domain.errors import ApplianceError, DocumentsAwayError
 from appliance.domain.hsm_tasks import TaskClaim, WorkerStatus
-from appliance.domain.ids import PersonId
+from appliance.domain.ids import PersonId, is_upkeep_work
 from appliance.domain.keys import TokenRole
 from appliance.keys.health import signing_workers
 from appliance.keys.worker_store import WorkerStore
@@ -96,6 +96,8 @@ class SigningWorker:
     _stop: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     _was_choosy: bool = field(init=False, default=True)
     """Whether the last look was not for all that waits."""
+    _upkeep_woken: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    """Set where material of a published document's upkeep was delivered."""
     _turns: Turns = field(init=False)
     """Of the documents in hand."""
     _hands: int = field(init=False)
@@ -165,12 +167,12 @@ class SigningWorker:
             await self._worker.run(
                 stop,
                 hear_notifications(
-                    self.core.work_channel, self._worker.wake, self._free
+                    self.core.work_channel, self._worker.wake, self._free, self._heard
                 ),
                 _repeat(_BEAT_S, self._beat),
                 _repeat(_SWEEP_S, sweeping.expire_activations),
                 _repeat(_ORPHANS_S, self.tasks.sweep),
-                _repeat(_UPKEEP_S, self._keep_levels),
+                _repeat(_UPKEEP_S, self._keep_levels, self._upkeep_woken),
             )
         finally:
             _log.info("worker.stopped", slot=self.slot)
@@ -192,6 +194,11 @@ class SigningWorker:
                 async with asyncio.timeout(_AGAIN_S):
                     await self._stop.wait()
         return 0
+
+    def _heard(self, work: str) -> None:
+        """Wake the upkeep where it is notified; the rest wakes by itself."""
+        if is_upkeep_work(work):
+            self._upkeep_woken.set()
 
     def _free(self) -> bool:
         """Whether another activation can be taken in hand."""
@@ -354,11 +361,19 @@ class SigningWorker:
             )
 
 
-async def _repeat(every_s: float, work: Callable[[], Awaitable[object]]) -> None:
-    """Do something now and then, until cancelled; a failure is logged."""
+async def _repeat(
+    every_s: float,
+    work: Callable[[], Awaitable[object]],
+    woken: asyncio.Event | None = None,
+) -> None:
+    """Do something now and then, or when woken; until cancelled. Log failures."""
+    woken = woken or asyncio.Event()
     while True:
+        woken.clear()
         try:
             await work()
         except ApplianceError as exc:
             _log.warning("worker.chore_failed", code=exc.code.value)
-        await asyncio.sleep(every_s)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(every_s):
+                await woken.wait()

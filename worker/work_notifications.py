@@ -55,16 +55,27 @@ class NotifiedWorker(Worker):
 
 
 async def hear_notifications(
-    channel: WorkChannel, wake: asyncio.Event, free: Callable[[], bool]
+    channel: WorkChannel,
+    wake: asyncio.Event,
+    free: Callable[[], bool],
+    heard: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Set `wake` at each notification, until cancelled; Redis may come and go."""
+    """Set `wake` at each notification, until cancelled; Redis may come and go.
+
+    Args:
+        channel: of notifications.
+        wake: of the worker.
+        free: whether this worker can take work; a busy one leaves it to another.
+        heard: called with the id of the work.
+    """
     notified = asyncio.Event()
 
     async def listen() -> None:
         async for _ in channel.listen():
             notified.set()
 
-    async def job(_context: dict[str, Any], _activation: str) -> None:
+    async def job(_context: dict[str, Any], work: str) -> None:
+        heard(work)
         wake.set()
 
     listener = asyncio.create_task(listen())

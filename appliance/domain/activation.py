@@ -348,8 +348,6 @@ class Claim(Activation):
     """Claims since a document last came to a result, this one among them."""
     seal: Seal | None = field(repr=False, default=None)
     """What this host may open; None once no key is needed any more."""
-    outside: bool = False
-    """Whether it was handed to the role that has a network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,9 +365,6 @@ class LeasePolicy:
     in the finish phase it is then taken only after a lease's time of rest."""
     suspect: int
     """Claims without a result after which it may be what ends its workers."""
-    outside: bool = False
-    """Whether the claimant has a network and no keys: it takes what was handed to it
-    and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)

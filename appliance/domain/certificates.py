@@ -199,6 +199,8 @@ class StatusKind(StrEnum):
 
     OCSP = "ocsp"
     """An OCSPResponse about one certificate."""
+    OCSP_NOW = "ocsp_now"
+    """The same, which names no nextUpdate: for what it was asked for alone."""
     CRL = "crl"
     """A CertificateList from one address."""
     REVOKED = "revoked"

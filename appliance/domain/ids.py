@@ -17,12 +17,15 @@ BatchId = NewType("BatchId", str)
 RequestBatchId = NewType("RequestBatchId", str)
 """`loteId`: of what an integrator's backend asked one person to sign at once."""
 TaskId = NewType("TaskId", str)
+UpkeepWorkId = NewType("UpkeepWorkId", str)
+"""Name of a document's upkeep among what workers are notified of."""
 UploadId = NewType("UploadId", str)
 """`documentoId`: of what an integrator's backend uploaded."""
 
 MAX_REQUEST_ID = 2**53 - 1
 """The largest integer that every JSON reader keeps exactly (RFC 8259, 6)."""
 
+_UPKEEP = "upkeep:"
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _LOW_48 = (1 << 48) - 1
 _BELOW_VERSION = (1 << 76) - 1
@@ -35,6 +38,24 @@ def is_id(text: str) -> bool:
         text: of an address or a body.
     """
     return bool(_ID.fullmatch(text))
+
+
+def upkeep_work(upkeep: str) -> UpkeepWorkId:
+    """Name an upkeep for those who are notified.
+
+    Args:
+        upkeep: its id.
+    """
+    return UpkeepWorkId(f"{_UPKEEP}{upkeep}")
+
+
+def is_upkeep_work(work: str) -> bool:
+    """Tell whether workers are notified of an upkeep.
+
+    Args:
+        work: an id of work of any kind.
+    """
+    return work.startswith(_UPKEEP)
 
 
 def new_id() -> str:

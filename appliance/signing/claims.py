@@ -28,6 +28,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import slot_host
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import PersonId
+from appliance.domain.outside_material import JobKind, WantedMaterial
 from appliance.domain.ports import CompletionNotifier
 from appliance.domain.requests.levels import Upkeep
 from appliance.domain.requests.request import RequestView, SignedDocumentView
@@ -41,6 +42,8 @@ from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_queue import ActivationQueue, Wanted
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
+from appliance.signing.outside_material import NEGLECTED
+from appliance.signing.outside_material_store import OutsideMaterialStore
 from appliance.signing.signing_order import end_rest, hand_over
 
 ATTEMPTS: Final = 5
@@ -98,8 +101,6 @@ class Claims:
         settings: lifetimes.
         worker: the worker's slot, `signing/<host>/<n>`.
         process: id of this process start.
-        outside: whether it has a network and no keys, and takes what others handed
-            to it.
     """
 
     def __init__(
@@ -110,8 +111,6 @@ class Claims:
         settings: SigningSettings,
         worker: str,
         process: str,
-        *,
-        outside: bool = False,
     ) -> None:
         self._store = store
         self._completion_notifier = completion_notifier
@@ -124,7 +123,6 @@ class Claims:
             finish=timedelta(seconds=settings.finish_s),
             attempts=ATTEMPTS,
             suspect=SUSPECT,
-            outside=outside,
         )
         self._prefix = f"{worker}/"
         self._owner = f"{worker}/{process}"
@@ -214,25 +212,44 @@ class Claims:
         async with self._store.write() as transaction:
             await ActivationStore(transaction).drop(claim, self._clock.now())
 
-    async def hand_out(self, claim: Claim, code: ErrorCode) -> None:
-        """Give what is left to the role that has a network.
+    async def want(self, claim: Claim, wanted: Collection[WantedMaterial]) -> bool:
+        """Have the role with a network fetch what is missing.
+
+        Until it is there, or that role neglects it, nobody claims the activation.
 
         Args:
             claim: of the caller.
-            code: what it lacks; the reason, should its time run out untried.
+            wanted: the pieces, one at least.
+
+        Returns:
+            False when another worker has claimed since.
         """
         async with self._store.write() as transaction:
-            await ActivationStore(transaction).hand_out(
-                claim, self._clock.now(), code.value
+            now = self._clock.now()
+            code = next(iter(wanted)).code
+            activations = ActivationStore(transaction)
+            until = now + NEGLECTED * self._lease
+            if not await activations.wait(claim, until, code.value):
+                return False
+            is_left = await OutsideMaterialStore(transaction).want(
+                claim.id,
+                JobKind.ACTIVATION,
+                wanted,
+                now,
+                claim.key_until + self._policy.finish,
+                self._lease,
             )
+            if not is_left:
+                # All of it came in the meantime.
+                await activations.drop(claim, now)
+        return True
 
     async def put_off(
         self, claim: Claim, code: ErrorCode, rest: timedelta | None = None
     ) -> None:
         """Let go of what waits for something, for a moment.
 
-        With the role that has a network it counts as a try: rests grow by those. With
-        a signing worker it does not, or what waits would become a suspect.
+        It does not count as a try, or what waits would become a suspect.
 
         Args:
             claim: of the caller.
@@ -241,9 +258,10 @@ class Claims:
         """
         async with self._store.write() as transaction:
             until = self._clock.now() + (self._lease if rest is None else rest)
-            await ActivationStore(transaction).put_off(
-                claim, until, code.value, counted=self._policy.outside
-            )
+            await ActivationStore(transaction).put_off(claim, until, code.value)
+            if code is ErrorCode.TSA_UNAVAILABLE:
+                # What was fetched does not do, as a token of a revoked certificate.
+                await OutsideMaterialStore(transaction).remove([claim.id])
 
     async def intend(
         self,

@@ -2,11 +2,11 @@
 
 Its lease is held all the while (`worker.leased_worker`). What ends a document's
 signing, ends it here: its request goes back to its signer, is given up, waits for a
-later try, or is left to the role that has a network.
+later try, or for what the role with a network is to fetch.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
@@ -14,6 +14,7 @@ from structlog.contextvars import bound_contextvars
 
 from appliance.domain.activation import ActivationDocument, Claim
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
+from appliance.domain.outside_material import MissingMaterialError, WantedMaterial
 from appliance.domain.ports import WorkNotifier
 from appliance.domain.vocab import ItemState
 from appliance.signing.claims import CertificateChangedError, ClaimedActivation, Claims
@@ -40,8 +41,8 @@ class _Progress:
     key: UsableKey | None
     waits_for: ErrorCode | None = None
     """What a document of it waits for."""
-    lacks: ErrorCode | None = None
-    """What a document of it lacks that is left to the role with a network."""
+    wanted: list[WantedMaterial] = field(default_factory=list)
+    """What documents of it need of servers outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +87,17 @@ class ActivationSigner:
             group = await self._sign_in_turn(progress, left)
             left = left[len(group) :]
         claim = progress.work.claim
+        if progress.wanted:
+            return partial(self._have_fetched, claim, progress.wanted)
         if progress.waits_for is not None:
             return partial(self.claims.put_off, claim, progress.waits_for)
-        if progress.lacks is not None:
-            return partial(self._hand_out, claim, progress.lacks)
         return None
 
-    async def _hand_out(self, claim: Claim, lacks: ErrorCode) -> None:
-        """Leave it to the role that has a network, and wake that."""
-        await self.claims.hand_out(claim, lacks)
+    async def _have_fetched(
+        self, claim: Claim, wanted: Sequence[WantedMaterial]
+    ) -> None:
+        """Have the role with a network fetch what is missing, and wake it."""
+        await self.claims.want(claim, wanted)
         await self.work_notifier.notify(claim.id)
 
     async def _unlock(self, work: ClaimedActivation) -> UsableKey | None:
@@ -163,7 +166,6 @@ class ActivationSigner:
             if refusal.code is ErrorCode.STORE_UNAVAILABLE:
                 raise
             result = GroupResult(ended={each.seq: refusal for each in group})
-        progress.lacks = progress.lacks or result.lacks
         alike: dict[int, tuple[ApplianceError, list[ActivationDocument]]] = {}
         for document in group:
             if (exc := result.ended.get(document.seq)) is not None:
@@ -172,6 +174,8 @@ class ActivationSigner:
         for exc, documents in alike.values():
             if _is_away(exc):
                 away = exc
+            elif isinstance(exc, MissingMaterialError):
+                progress.wanted += exc.wanted
             elif (waits_for := _waits(exc, documents)) is not None:
                 progress.waits_for = waits_for
             else:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from itertools import takewhile
 from typing import Final
 
 from appliance.domain.activation import (
@@ -107,9 +108,6 @@ class Pace:
 class GroupResult:
     """What came of a group; what is named here neither way is published."""
 
-    lacks: ErrorCode | None = None
-    """Where the end of some is for the role that has a network: their signatures are
-    made and stored, and this is the reason should nobody complete them."""
     ended: Ended = field(default_factory=dict)
     """Why others are not signed."""
 
@@ -204,14 +202,17 @@ class DocumentSigner:
 
         As many as the HSM signs in `hsm.group_ms`, as come to their end in a short
         while, and as memory has room for. What may have ended a worker is signed
-        alone, and so is what was signed already: it harms no other.
+        alone. What was signed already goes with others of its kind.
 
         Args:
             work: the claim.
             left: its documents still to be signed, one at least.
         """
-        if work.claim.tries > 1 or left[0].state is ItemState.KEYED:
+        if work.claim.tries > 1:
             return left[:1]
+        if left[0].state is ItemState.KEYED:
+            # What was fetched for it is there: no earlier claim died with it.
+            left = [*takewhile(lambda one: one.state is ItemState.KEYED, left)]
         most = min(self.session.group_size, self.pace.group_size, GROUP_MOST)
         size = 0
         for count, document in enumerate(left[:most]):
@@ -253,15 +254,10 @@ class DocumentSigner:
         signed = [p for p in parts if p.document.state is not ItemState.WAITING]
         if waiting:
             signed += await self._use_key(work, waiting, key, result.ended, stages)
-        # 3. Timestamp, check, store and publish them, or leave that to who can.
-        ours = []
-        for part in signed:
-            lacks = self.completion.lacks(work, part.view)
-            if lacks is None:
-                ours.append(part)
-            result.lacks = result.lacks or lacks
-        if ours:
-            result.ended |= await self.completion.complete(work, ours, stages)
+        # 3. Timestamp, check, store and publish them, as far as what they need of
+        # servers outside was fetched.
+        if signed:
+            result.ended |= await self.completion.complete(work, signed, stages)
         self.pace.took(len(group), time.monotonic() - begun)
         return result
 
@@ -278,10 +274,6 @@ class DocumentSigner:
             view = work.requests.get(document.seq)
             if view is None or nobody:
                 result.ended[document.seq] = ApplianceError(ErrorCode.SIGNING_FAILED)
-                continue
-            lacks = self.completion.lacks(work, view)
-            if lacks is not None and document.state is not ItemState.WAITING:
-                result.lacks = result.lacks or lacks
                 continue
             if document.state is ItemState.WAITING:
                 # An upgrade may have come since it was asked for: what this version

@@ -47,6 +47,10 @@ _UPKEEP: Final = (
     f"SELECT, INSERT, UPDATE (wanted, outside, due, since, tries, reason, {_LEASE}), "
     "DELETE"
 )
+# What a signing worker wants of servers outside: never what it is to be, or whose.
+_MATERIAL_SEEN: Final = (
+    "(job, key, kind, subject, required, code, nonce, wanted_at, state, reason, token)"
+)
 _CERTIFIED: Final = "certificate, chain, not_before, not_after"
 _REVOKING: Final = "state, revoked_at, reason, task"
 _TAKEN_IN: Final = "SELECT, INSERT, UPDATE (inspection, created)"
@@ -201,12 +205,25 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     },
     # Nobody but the owner destroys one (`documents shred`) or seals it anew.
     "document_key": dict.fromkeys(Role, "SELECT, INSERT"),
-    "signed_document": _READERS
-    | {_SIGNING: "SELECT, INSERT", _CHORES: "SELECT, INSERT"},
+    # The process that signed, or one of its kind, alone says what a signed document is.
+    "signed_document": _READERS | {_SIGNING: "SELECT, INSERT"},
     "level_upkeep": {
         _ADMIN: "SELECT",
         _SIGNING: _UPKEEP,
-        _CHORES: _UPKEEP,
+        # That its material is there.
+        _CHORES: "SELECT, UPDATE (lease_until)",
+    },
+    "outside_job": {
+        # Which activations wait for a TSA or CA.
+        _ADMIN: "SELECT",
+        _SIGNING: "SELECT, INSERT, UPDATE (until, lease_until), DELETE",
+        _CHORES: f"SELECT, UPDATE ({_LEASE}, progress), DELETE",
+    },
+    "outside_material": {
+        _SIGNING: "SELECT, INSERT, UPDATE (required, nonce, wanted_at, state, reason, "
+        "token), DELETE",
+        # Not what is stamped, nor the nonce: only what came of it.
+        _CHORES: f"SELECT {_MATERIAL_SEEN}, UPDATE (state, reason, token), DELETE",
     },
     # Integrators. The console alone says which are there and may vouch.
     "integrator": _READERS
@@ -250,7 +267,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         "UPDATE (state, reason, level, activation, params_sha256, expires, seen)",
         _ADMIN: "SELECT, INSERT, UPDATE (state, reason, level, expires)",
         _SIGNING: "SELECT, UPDATE (state, reason, level, document)",
-        _CHORES: "SELECT, INSERT, UPDATE (state, reason, level, document)",
+        _CHORES: "SELECT, INSERT, UPDATE (state, reason, document)",
     },
     "request_batch": {
         # Taken back before it is ready.
@@ -326,14 +343,15 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _EMBED: "SELECT, INSERT",
         _ADMIN: "SELECT",
         _SIGNING: _ACTIVATION,
-        _CHORES: _ACTIVATION,
+        # Those whose time is over, and that their material is there.
+        _CHORES: "SELECT, UPDATE (state, reason, lease_until, fence)",
     },
     "activation_item": {
         _API: "SELECT, INSERT",
         _EMBED: "SELECT, INSERT",
         _ADMIN: "SELECT",
         _SIGNING: _ITEM,
-        _CHORES: _ITEM,
+        _CHORES: "SELECT, UPDATE (state, reason)",
     },
     "activation_seal": {
         _API: "INSERT",
@@ -406,6 +424,19 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     "installation": _READERS | {_SIGNING: "SELECT, INSERT, UPDATE (value)"},
 }
 """By table: what each role may; a role that is not named there may nothing."""
+
+UNTIL_CLOSED: Final[Mapping[str, Mapping[Role, str]]] = {
+    "signed_document": {_CHORES: "INSERT"},
+    "level_upkeep": {_CHORES: _UPKEEP},
+    "signature_request": {_CHORES: "UPDATE (level)"},
+    "activation": {_CHORES: _ACTIVATION},
+    "activation_item": {_CHORES: _ITEM},
+}
+"""Rights that the version before made use of and this one has no need of.
+
+A user that has one keeps it until the upgrade is closed (`rubrica upgrade --close`):
+until then chores of the version before may publish. None is ever given: a new
+installation has none of them, and one that was closed gets none back."""
 
 SEQUENCES: Final[Mapping[str, frozenset[Role]]] = {
     "signature_request_id_seq": frozenset({_API, _EMBED, _ADMIN, _CHORES}),

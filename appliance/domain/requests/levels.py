@@ -94,7 +94,7 @@ class Upkeep:
     tsa: tuple[str, ...] = INTERNAL
     """As `SignatureProfile.tsa`."""
     outside: bool = False
-    """Whether it is for the role that has a network; settled once, by the first."""
+    """Whether servers outside are needed; settled once, with the signature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,8 @@ class UpkeepClaim:
     """How often it failed since it last got on."""
     fence: int
     tsa: tuple[str, ...] = INTERNAL
+    outside: bool = False
+    """Whether servers outside are needed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -265,21 +265,15 @@ class ActivationStore(LeasedQueue):
         """Give the activation back unfinished, to be claimed again."""
         return await self._let_go(claim, {"lease_until": at})
 
-    async def put_off(
-        self, claim: Claim, until: datetime, reason: str, *, counted: bool
-    ) -> bool:
+    async def put_off(self, claim: Claim, until: datetime, reason: str) -> bool:
         """Give the activation back, to be claimed again only then, and say why."""
-        values = {"lease_until": until, "reason": reason}
-        if counted:
-            return await self._fenced(claim, values)
-        return await self._let_go(claim, values)
+        return await self._let_go(claim, {"lease_until": until, "reason": reason})
 
-    async def hand_out(self, claim: Claim, at: datetime, reason: str) -> bool:
-        """Give it to the role that has a network, and say for what."""
+    async def wait(self, claim: Claim, until: datetime, reason: str) -> bool:
+        """The same, for what another role is to fetch."""
         # What that role found already tells more.
         known = case((activation.c.reason == "", reason), else_=activation.c.reason)
-        values = {"lease_until": at, "outside": True, "reason": known}
-        return await self._let_go(claim, values)
+        return await self._let_go(claim, {"lease_until": until, "reason": known})
 
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:
         """Close the open intents of earlier claims; gives those closed."""

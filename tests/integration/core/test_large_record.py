@@ -243,7 +243,8 @@ async def test_chores(large_core: CoreFixture, large_url: str) -> None:
             tasks.unswept,
             core.claiming().release_own,
             core.claiming().claim_next,
-            core.claiming(outside=True).claim_next,
+            core.fetching().claim_next,
+            core.fetching().forget,
             Revocations(core.store, core.clock).resume,
             UpkeepWork(core.store, core.clock, "signing/h/1").claim_next,
         ):

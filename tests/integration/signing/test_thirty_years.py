@@ -251,7 +251,9 @@ async def test_three_signatures_are_valid_for_thirty_years(
         core.clock.forward(60)
         pdf = await lasting_worker.sign(number, pdf, L.B_LTA if number == 2 else L.B_LT)
     work = UpkeepWork(core.store, core.clock, "signing/h/1")
-    upkeep = LevelUpkeep(work, lasting_worker.documents, lasting_worker.levels)
+    nothing: Any = None  # nothing is fetched of servers outside
+    documents, levels = lasting_worker.documents, lasting_worker.levels
+    upkeep = LevelUpkeep(work, documents, levels, nothing, nothing)
     versions = [pdf]
 
     # Once for data that is younger than the signatures, then ten times.

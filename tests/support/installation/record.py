@@ -72,6 +72,7 @@ from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings, SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import Claims
+from appliance.signing.outside_material import MaterialWork
 from tests.support.factories.fakes import (
     NOON,
     FakeCompletionNotifier,
@@ -168,8 +169,7 @@ class CoreFixture:
             await store.close()
 
     def claiming(self, slot: str = "signing/h/1", **options: Any) -> Claims:
-        """A signing worker's transactions, or with `outside` the chores worker's."""
-        outside = options.pop("outside", False)
+        """A signing worker's transactions."""
         return Claims(
             options.pop("store", self.store),
             self.completion_notifier,
@@ -177,7 +177,12 @@ class CoreFixture:
             SigningSettings(**options),
             slot,
             new_id(),
-            outside=outside,
+        )
+
+    def fetching(self, slot: str = "chores/h/1", **options: Any) -> MaterialWork:
+        """A chores worker's transactions around material of servers outside."""
+        return MaterialWork(
+            self.store, self.clock, SigningSettings(**options), slot, new_id()
         )
 
     # -- rows ------------------------------------------------------------------

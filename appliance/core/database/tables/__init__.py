@@ -44,6 +44,7 @@ from appliance.core.database.tables.integrators import (
     logo_use,
 )
 from appliance.core.database.tables.mail import mail_message, security_notice
+from appliance.core.database.tables.outside import outside_job, outside_material
 from appliance.core.database.tables.people import (
     attempt_slot,
     enrolment,
@@ -125,6 +126,8 @@ __all__ = [
     "mail_message",
     "metadata",
     "ocsp_response",
+    "outside_job",
+    "outside_material",
     "outside_status",
     "passing_document",
     "person",
