@@ -17,13 +17,17 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from appliance.cli.installation.upgrade_state import is_upgrade_closed
 from appliance.core.database.engines import open_engines
 from appliance.core.database.grants import grant_rights, rights_held, rights_of
 from appliance.core.database.migrate import look, migrate
 from appliance.core.database.rights import OWNER, Role
 from appliance.documents.document_store import DocumentStore
+from appliance.domain.activation import ActivationFormat
+from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import RequestState
+from appliance.keys.activation_format import pin_format
 from appliance.signing.claims import Publication
 from tests.integration.signing.claims import a_timestamp
 from tests.support.appliance.separate_users import SeparateUsers
@@ -301,6 +305,22 @@ async def test_chores_of_the_version_before_publish_until_the_upgrade_is_closed(
             held = await owner.run_sync(rights_held)
             assert held == {role.value: rights_of(role) for role in Role}
             assert await owner.run_sync(grant_rights) == 0
+
+
+async def test_file_of_this_machine_says_that_an_upgrade_is_closed(
+    tmp_path: Path,
+) -> None:
+    """No row does; a file that cannot be read is not taken for none."""
+    settings = settings_in(tmp_path)
+    place = settings.activation_format_file
+    place.parent.mkdir(parents=True)
+    assert not is_upgrade_closed(settings)
+    for oldest in ActivationFormat:
+        pin_format(place, oldest)
+        assert is_upgrade_closed(settings) is (oldest is ActivationFormat.WHOLE)
+    place.write_text("two\n")
+    with pytest.raises(ApplianceError):
+        is_upgrade_closed(settings)
 
 
 def _demand_refusal(exc: DBAPIError) -> None:
