@@ -58,8 +58,8 @@ FROM signed_document s, signature_request r
 WHERE s.request = :signed AND r.id = :keyed"""
 _SIGNED_REQUEST: Final = """
 INSERT INTO signature_request SELECT (json_populate_record(NULL::signature_request,
-    (row_to_json(r)::jsonb || jsonb_build_object('id', 990001, 'state', 'firmada')
-)::json)).* FROM signature_request r WHERE id = :pending"""
+    (row_to_json(r)::jsonb || '{"id": 990001, "seq": 9, "state": "firmada"}')::json
+)).* FROM signature_request r WHERE id = :pending"""
 _ATTACKS: Final = {
     "version 2": (_VERSION,),
     "another file": (
@@ -79,6 +79,14 @@ _ATTACKS: Final = {
         "UPDATE signature_request SET state = 'firmada' WHERE id = :pending",
     ),
     "made as signed": (_SIGNED_REQUEST,),
+    "made as published": (
+        (
+            "INSERT INTO activation_item (activation, seq, request, document_sha256, "
+            "params, params_sha256, state, reason, code) SELECT activation, 77, "
+            "request, document_sha256, params, params_sha256, 'done', '', 'FORGED' "
+            "FROM activation_item WHERE request = :keyed"
+        ),
+    ),
     "another signature": (
         (
             "UPDATE activation_item SET signature = '\\x00', increment = '\\x00' "
