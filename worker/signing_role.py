@@ -22,7 +22,7 @@ from appliance.bootstrap import Core
 from appliance.core import metrics
 from appliance.domain.errors import ApplianceError, DocumentsAwayError
 from appliance.domain.hsm_tasks import TaskClaim, WorkerStatus
-from appliance.domain.ids import PersonId, is_upkeep_work
+from appliance.domain.ids import PersonId
 from appliance.domain.keys import TokenRole
 from appliance.keys.health import signing_workers
 from appliance.keys.worker_store import WorkerStore
@@ -167,7 +167,10 @@ class SigningWorker:
             await self._worker.run(
                 stop,
                 hear_notifications(
-                    self.core.work_channel, self._worker.wake, self._free, self._heard
+                    self.core.work_channel,
+                    self._worker.wake,
+                    self._free,
+                    self._upkeep_woken,
                 ),
                 _repeat(_BEAT_S, self._beat),
                 _repeat(_SWEEP_S, sweeping.expire_activations),
@@ -194,11 +197,6 @@ class SigningWorker:
                 async with asyncio.timeout(_AGAIN_S):
                     await self._stop.wait()
         return 0
-
-    def _heard(self, work: str) -> None:
-        """Wake the upkeep where it is notified; the rest wakes by itself."""
-        if is_upkeep_work(work):
-            self._upkeep_woken.set()
 
     def _free(self) -> bool:
         """Whether another activation can be taken in hand."""

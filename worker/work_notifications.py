@@ -17,6 +17,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from appliance.bootstrap import WorkChannel
 from appliance.core import metrics
+from appliance.domain.ids import UPKEEP
 
 _log = structlog.get_logger(__name__)
 _LISTEN_S: Final = 1.0
@@ -58,7 +59,7 @@ async def hear_notifications(
     channel: WorkChannel,
     wake: asyncio.Event,
     free: Callable[[], bool],
-    heard: Callable[[str], None] = lambda _: None,
+    upkeep: asyncio.Event | None = None,
 ) -> None:
     """Set `wake` at each notification, until cancelled; Redis may come and go.
 
@@ -66,7 +67,7 @@ async def hear_notifications(
         channel: of notifications.
         wake: of the worker.
         free: whether this worker can take work; a busy one leaves it to another.
-        heard: called with the id of the work.
+        upkeep: of what keeps published documents; set in its place.
     """
     notified = asyncio.Event()
 
@@ -75,8 +76,7 @@ async def hear_notifications(
             notified.set()
 
     async def job(_context: dict[str, Any], work: str) -> None:
-        heard(work)
-        wake.set()
+        (upkeep if upkeep and work.startswith(UPKEEP) else wake).set()
 
     listener = asyncio.create_task(listen())
     try:

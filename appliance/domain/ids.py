@@ -25,7 +25,8 @@ UploadId = NewType("UploadId", str)
 MAX_REQUEST_ID = 2**53 - 1
 """The largest integer that every JSON reader keeps exactly (RFC 8259, 6)."""
 
-_UPKEEP = "upkeep:"
+UPKEEP = "upkeep:"
+"""How the name of an upkeep begins among what workers are notified of."""
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _LOW_48 = (1 << 48) - 1
 _BELOW_VERSION = (1 << 76) - 1
@@ -46,16 +47,7 @@ def upkeep_work(upkeep: str) -> UpkeepWorkId:
     Args:
         upkeep: its id.
     """
-    return UpkeepWorkId(f"{_UPKEEP}{upkeep}")
-
-
-def is_upkeep_work(work: str) -> bool:
-    """Tell whether workers are notified of an upkeep.
-
-    Args:
-        work: an id of work of any kind.
-    """
-    return work.startswith(_UPKEEP)
+    return UpkeepWorkId(f"{UPKEEP}{upkeep}")
 
 
 def new_id() -> str:

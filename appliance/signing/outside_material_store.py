@@ -15,7 +15,6 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
-    exists,
     or_,
     select,
     update,
@@ -56,7 +55,8 @@ _PIECES: Final[Select[Any]] = select(
     _M.reason,
     _M.wanted_at,
 ).where(_M.job == bindparam("of"))
-_IS_WANTED: Final = exists().where(_M.job == _J.id, _M.state == _WANTED)
+# Not of all columns, which chores may not read.
+_IS_WANTED: Final = select(_M.job).where(_M.job == _J.id, _M.state == _WANTED).exists()
 
 
 class OutsideMaterialStore(LeasedQueue):

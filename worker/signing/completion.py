@@ -8,7 +8,7 @@ Source: design §3, 5.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -150,8 +150,10 @@ class Completion:
             for part in group
             if self.is_outside(certificate, part.view)
         }
-        materials = await self.materials.of(work.claim.id) if outside else None
-        sources = _Sources(self.levels, materials, outside)
+        source, sources = self.levels.shared_source(), None
+        if outside:
+            materials = await self.materials.of(work.claim.id)
+            sources = _Sources(self.levels, materials)
         # 1. A timestamp over each value.
         async with stages.turn.waiting():
             stamped = await self._stamp(work.credential, group, sources, ended)
@@ -178,8 +180,11 @@ class Completion:
                     certificate,
                     chain,
                     profile,
-                    sources.of(part.of, profile),
-                    sources.materials_of(part.of),
+                    *(
+                        (source, None)
+                        if sources is None or part.of.document.seq not in outside
+                        else (sources.of(profile), sources.materials)
+                    ),
                 )
             except ApplianceError as exc:
                 ended[part.of.document.seq] = exc
@@ -195,11 +200,12 @@ class Completion:
         self,
         credential: Credential,
         group: Sequence[DocumentInWork],
-        sources: "_Sources",
+        sources: "_Sources | None",
         ended: Ended,
     ) -> list[_Stamped]:
         """Have values stamped, together those that are stamped alike."""
         certificate = credential.certificate
+        materials = None if sources is None else sources.materials
         alike: dict[
             tuple[SignatureProfile, SignatureMethod, int | None], list[_Stamped]
         ] = {}
@@ -215,21 +221,22 @@ class Completion:
                 continue
             one = _Stamped(part, made, profile, method)
             # Of those outside each has a token of its own, or none yet.
-            alone = part.document.seq if profile.has_outside_tsa else None
+            alone = None if materials is None else part.document.seq
             alike.setdefault((profile, method, alone), []).append(one)
         stamped = []
         for (profile, method, _), parts in alike.items():
             values = [part.made.value for part in parts]
-            of = parts[0].of
             try:
                 tokens = await self.levels.tokens(
-                    values, method.digest, profile, sources.materials_of(of)
+                    values, method.digest, profile, materials
                 )
             except MissingMaterialError as exc:
-                source = sources.of(of, profile)
-                path = certificate, credential.chain
-                more = await self.levels.missing(*path, profile, source)
-                missing = MissingMaterialError([*exc.wanted, *more])
+                wanted = [*exc.wanted]
+                if sources is not None:
+                    path = certificate, credential.chain
+                    source = sources.of(profile)
+                    wanted += await self.levels.missing(*path, profile, source)
+                missing = MissingMaterialError(wanted)
                 ended |= ended_by(missing, [part.of for part in parts])
                 continue
             except ApplianceError as exc:
@@ -322,37 +329,25 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """Validation data of documents that are completed together.
+    """Validation data of documents that need servers outside, completed together.
 
     Args:
         levels: gathers it.
-        materials: what was fetched of servers outside for their activation.
-        outside: documents that need it, by their place in the activation.
+        materials: what was fetched for their activation.
     """
 
     levels: Levels
-    materials: Materials | None
-    outside: Collection[int]
-    _shared: dict[tuple[bool, bool], SharedValidationSource] = field(
-        default_factory=dict
-    )
+    materials: Materials
+    _shared: dict[bool, SharedValidationSource] = field(default_factory=dict)
 
-    def materials_of(self, part: DocumentInWork) -> Materials | None:
-        """What was fetched for a document; None where nothing is needed."""
-        return self.materials if part.document.seq in self.outside else None
-
-    def of(
-        self, part: DocumentInWork, profile: SignatureProfile
-    ) -> SharedValidationSource:
-        """Validation data for a document."""
-        materials = self.materials_of(part)
+    def of(self, profile: SignatureProfile) -> SharedValidationSource:
+        """Validation data for a signature by a profile."""
         is_required = profile.timestamp_policy is TimestampPolicy.REQUIRED
-        kind = materials is None, is_required
-        if kind not in self._shared:
-            self._shared[kind] = self.levels.shared_source(
-                materials, is_required=is_required
+        if is_required not in self._shared:
+            self._shared[is_required] = self.levels.shared_source(
+                self.materials, is_required=is_required
             )
-        return self._shared[kind]
+        return self._shared[is_required]
 
 
 def _signed_view(

@@ -120,7 +120,7 @@ class _Target:
     def has_drafts(self, reached: SignatureLevel) -> bool:
         """Whether authorities outside are asked for a document timestamp."""
         is_stamped = self.wanted is _L.B_LTA or not reaches(reached, _L.B_T)
-        return is_stamped and self.materials is not None and self.tsa != INTERNAL
+        return is_stamped and self.tsa != INTERNAL
 
 
 class _PartialExtensionError(Exception):
@@ -251,14 +251,11 @@ class Levels:
             materials: of their activation, where some is of outside CAs.
             is_required: whether nothing is published without it.
         """
-        source = self._source_of(materials, is_required=is_required)
-        return SharedValidationSource(source)
-
-    def _source_of(
-        self, materials: Materials | None, *, is_required: bool
-    ) -> ValidationSource:
         if materials is None:
-            return self._source
+            return SharedValidationSource(self._source)
+        return SharedValidationSource(self._abroad(materials, is_required=is_required))
+
+    def _abroad(self, materials: Materials, *, is_required: bool) -> ValidationSource:
         status = materials.status(is_required=is_required)
         return self._source.abroad(status, materials.anchors)
 
@@ -333,11 +330,11 @@ class Levels:
                 profile.level,
                 profile.digest,
                 profile.tsa,
-                source or self._source_of(materials, is_required=is_required),
+                source or self.shared_source(materials, is_required=is_required),
                 materials=materials,
                 is_required=is_required,
             )
-            if target.has_drafts(reached):
+            if materials is not None and target.has_drafts(reached):
                 target = replace(target, base=_base(signed))
             reached = await self._extend(file, [one], reached, target)
         except _PartialExtensionError as exc:
@@ -386,13 +383,13 @@ class Levels:
                 wanted,
                 digest,
                 tsa,
-                self._source_of(materials, is_required=False),
+                self.shared_source(materials, is_required=False),
                 is_kept=True,
                 materials=materials,
                 # A published document waits for its next try in any case.
                 is_required=False,
             )
-            if target.has_drafts(reached):
+            if materials is not None and target.has_drafts(reached):
                 target = replace(target, base=_base((pdf,)))
             reached = await self._extend(file, found, reached, target)
         except _PartialExtensionError as exc:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from appliance.domain.ids import is_upkeep_work
+from appliance.domain.ids import UPKEEP
 from appliance.domain.vocab import SignatureLevel
 from tests.integration.signing.level_scene import L
 from tests.integration.signing.outside_scene import OutsideScene, outside_scene
@@ -42,7 +42,7 @@ async def test_each_level_is_reached_by_what_was_fetched(
     assert pdf.startswith(before)
     assert pdf.count(b"/DocTimeStamp") == scene.tsa.asked == stamps
     assert (b"/DSS" in pdf) == (wanted is not L.B_T)
-    assert all(is_upkeep_work(work) for work in scene.rung.works)
+    assert all(work.startswith(UPKEEP) for work in scene.rung.works)
     # What it needed is of no more use.
     assert await scene.materials() == []
 
