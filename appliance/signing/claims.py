@@ -39,10 +39,14 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
-from appliance.signing.activations.activation_queue import ActivationQueue, Wanted
+from appliance.signing.activations.activation_queue import (
+    NEGLECTED,
+    ActivationQueue,
+    Wanted,
+)
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
-from appliance.signing.outside_material import NEGLECTED
+from appliance.signing.outside_material import is_neglected
 from appliance.signing.outside_material_store import OutsideMaterialStore
 from appliance.signing.signing_order import end_rest, hand_over
 
@@ -215,7 +219,9 @@ class Claims:
     async def want(self, claim: Claim, wanted: Collection[WantedMaterial]) -> bool:
         """Have the role with a network fetch what is missing.
 
-        Until it is there, or that role neglects it, nobody claims the activation.
+        Until it is there, or that role neglects it, nobody claims the activation. One
+        that is neglected is left to chores of the version before, which know of no
+        material and finish whole documents, as long as they may.
 
         Args:
             claim: of the caller.
@@ -228,8 +234,11 @@ class Claims:
             now = self._clock.now()
             code = next(iter(wanted)).code
             activations = ActivationStore(transaction)
-            until = now + NEGLECTED * self._lease
-            if not await activations.wait(claim, until, code.value):
+            patience = NEGLECTED * self._lease
+            there = await OutsideMaterialStore(transaction).of(claim.id)
+            is_alone = is_neglected(*there, now, patience)
+            until = now if is_alone else now + patience
+            if not await activations.wait(claim, until, code.value, is_left=is_alone):
                 return False
             is_left = await OutsideMaterialStore(transaction).want(
                 claim.id,
@@ -241,7 +250,7 @@ class Claims:
             )
             if not is_left:
                 # All of it came in the meantime.
-                await activations.drop(claim, now)
+                await activations.wait(claim, now, code.value)
         return True
 
     async def put_off(

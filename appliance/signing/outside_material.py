@@ -18,12 +18,31 @@ from appliance.domain.outside_material import (
     MaterialState,
 )
 from appliance.settings import SigningSettings
+from appliance.signing.activations.activation_queue import NEGLECTED
 from appliance.signing.outside_material_store import OutsideMaterialStore
 
-NEGLECTED: Final = 3
-"""Leases' times after which the signing worker goes on by itself, where nobody with a
-network took its job: that role is away, or has more than it can do."""
 _FORGET_AT_ONCE: Final = 500
+
+
+def is_neglected(
+    pieces: Sequence[Material],
+    lease: datetime | None,
+    now: datetime,
+    patience: timedelta,
+) -> bool:
+    """Return whether nobody fetches what is wanted.
+
+    Args:
+        pieces: of one job.
+        lease: end of the last lease of who fetches them, or of the rest after it.
+        now: the time.
+        patience: longest time that a piece waits for somebody.
+    """
+    waits = [one.wanted_at for one in pieces if one.state is MaterialState.WANTED]
+    if not waits:
+        return False
+    since = min(waits) if lease is None else max(min(waits), lease)
+    return now - since >= patience
 
 
 class MaterialDesk:
@@ -55,11 +74,7 @@ class MaterialDesk:
         """
         async with self._store.read() as transaction:
             found, lease = await OutsideMaterialStore(transaction).of(job)
-        now = self._clock.now()
-        waits = [one for one in found if one.state is MaterialState.WANTED]
-        is_held = lease is not None and lease > now
-        longest = min((one.wanted_at for one in waits), default=now)
-        return found, not is_held and now - longest >= self._patience
+        return found, is_neglected(found, lease, self._clock.now(), self._patience)
 
     async def draft(self, job: str, base: str) -> Draft | None:
         """The newest draft that continues some bytes.

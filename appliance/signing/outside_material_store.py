@@ -152,13 +152,13 @@ class OutsideMaterialStore(LeasedQueue):
         )
 
     async def of(self, job: str) -> tuple[list[Material], datetime | None]:
-        """All material of a job, and the end of the lease of who fetches it."""
+        """All material of a job; and when its last lease, or the rest after it, ends."""
         rows = await self._connection.execute(_PIECES, {"of": job})
         found = [_material(row) for row in rows]
         if not found:
             return [], None
         lease = await self._connection.scalar(
-            select(_J.lease_until).where(_J.id == job, _J.lease_owner.is_not(None))
+            select(_J.lease_until).where(_J.id == job)
         )
         return found, lease
 
@@ -262,7 +262,7 @@ class OutsideMaterialStore(LeasedQueue):
             activation.c.progress == activation.c.fence,
         )
         woken = await self._connection.execute(
-            update(activation).where(waits).values(lease_until=at)
+            update(activation).where(waits).values(lease_until=at, outside=False)
         )
         return woken.rowcount > 0
 

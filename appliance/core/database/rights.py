@@ -344,7 +344,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _ADMIN: "SELECT",
         _SIGNING: _ACTIVATION,
         # Those whose time is over, and that their material is there.
-        _CHORES: "SELECT, UPDATE (state, reason, lease_until, fence)",
+        _CHORES: "SELECT, UPDATE (state, reason, lease_until, fence, outside)",
     },
     "activation_item": {
         _API: "SELECT, INSERT",

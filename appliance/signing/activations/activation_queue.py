@@ -39,7 +39,9 @@ from appliance.keys.sealed_key_store import is_sealed, seals_of
 
 TRIES: Final = activation.c.fence - activation.c.progress
 """Claims since an item last came to a result."""
-
+NEGLECTED: Final = 3
+"""Leases' times after which a signing worker goes on by itself, where the role with a
+network took nothing: it is away, or has more than it can do."""
 _DOCUMENTS: Final = (
     select(activation_item)
     .where(activation_item.c.activation == bindparam("of"))
@@ -165,6 +167,7 @@ def _given(at: datetime, policy: LeasePolicy, which: Wanted) -> dict[str, object
     given: dict[str, object] = {
         "at": at,
         "rested_since": at - policy.lease,
+        "neglected_since": at - NEGLECTED * policy.lease,
     }
     if which.no_batches_of:
         given["no_batches_of"] = sorted(which.no_batches_of)
@@ -180,8 +183,8 @@ def _claimable(policy: LeasePolicy, shape: _Shape) -> ColumnElement[bool]:
     kills its workers is not taken again. The finish phase may be tried as often as
     leases can lapse in its time: a store that is away kills nobody. After as many
     attempts as a key phase has, it rests for a lease's time between two, so that a
-    document which kills its workers there costs others little. What the version
-    before handed to the role with a network is taken like any other.
+    document which kills its workers there costs others little. What was left to
+    chores of the version before is theirs, unless they neglect it.
     """
     single, no_batches_of, without = shape
     at = bindparam("at", type_=Instant())
@@ -198,6 +201,9 @@ def _claimable(policy: LeasePolicy, shape: _Shape) -> ColumnElement[bool]:
         & not_(ActivationQueue.quarantined(tries))
         & rested
     )
+    neglected = activation.c.lease_until <= bindparam(
+        "neglected_since", type_=Instant()
+    )
     ours = is_sealed(activation_seal, activation.c.id, policy.host)
     several = exists().where(
         activation_item.c.activation == activation.c.id, activation_item.c.seq > 0
@@ -211,7 +217,7 @@ def _claimable(policy: LeasePolicy, shape: _Shape) -> ColumnElement[bool]:
             & not_(poison)
             & ours,
         ),
-        finishing,
+        finishing & or_(not_(activation.c.outside), neglected),
     )
     if single:
         free = and_(free, not_(several))

@@ -269,11 +269,21 @@ class ActivationStore(LeasedQueue):
         """Give the activation back, to be claimed again only then, and say why."""
         return await self._let_go(claim, {"lease_until": until, "reason": reason})
 
-    async def wait(self, claim: Claim, until: datetime, reason: str) -> bool:
-        """The same, for what another role is to fetch."""
+    async def wait(
+        self, claim: Claim, until: datetime, reason: str, *, is_left: bool = False
+    ) -> bool:
+        """The same, for what another role is to fetch.
+
+        Args:
+            claim: of the caller.
+            until: when it may be claimed again.
+            reason: told, should its time run out.
+            is_left: whether chores of the version before may finish it instead.
+        """
         # What that role found already tells more.
         known = case((activation.c.reason == "", reason), else_=activation.c.reason)
-        return await self._let_go(claim, {"lease_until": until, "reason": known})
+        values = {"lease_until": until, "reason": known, "outside": is_left}
+        return await self._let_go(claim, values)
 
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:
         """Close the open intents of earlier claims; gives those closed."""

@@ -11,8 +11,10 @@ from datetime import timedelta
 from typing import Any, Final
 
 import pytest
+from sqlalchemy import select
 
 from appliance.bootstrap import WorkChannel
+from appliance.core.database.tables import activation
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.outside_material import (
@@ -261,6 +263,31 @@ async def test_signing_goes_on_by_itself_where_nobody_fetches(scene: Scene) -> N
     scene.core.clock.forward(1)
     assert (await desk.of(job))[1] is True
     assert await scene.core.claiming().claim_next() is not None
+
+
+async def test_what_is_neglected_is_left_to_the_version_before(scene: Scene) -> None:
+    """Its chores know of no jobs; once a job is done, it is signing's again."""
+    job, _ = await scene.want()
+    signing = scene.core.claiming()
+    scene.core.clock.forward(3 * LEASE_S)
+    work = await signing.claim_next()
+    assert work is not None
+    assert await signing.want(work.claim, [a_timestamp()])
+
+    async def left() -> bool:
+        async with scene.core.store.read() as transaction:
+            query = select(activation.c.outside).where(
+                activation.c.id == job, activation.c.lease_until <= scene.core.now
+            )
+            return bool(await transaction.connection.scalar(query))
+
+    assert await left()
+    assert await signing.claim_next() is None
+    scene.servers.gate.set()
+    async with scene.working():
+        await scene.servers.entered.wait()
+    assert not await left()
+    assert await signing.claim_next() is not None
 
 
 async def test_worker_that_lost_its_lease_writes_nothing(scene: Scene) -> None:
