@@ -215,6 +215,7 @@ FACTS: Final = {
     "fault": N_("what is to go wrong"),
     "kind": N_("kind"),
     "serial": N_("serial number"),
+    "spkiSha256": N_("SHA-256 of the public key"),
     "serials": N_("serial numbers"),
     "issuer": N_("issuer"),
     "crlNumber": N_("CRL number"),

@@ -35,6 +35,7 @@ from appliance.domain.vocab import EventKind, ItemState, RequestState
 from appliance.integrators.logo_store import LogoStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.keys.key_facts import KeyFacts
 from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
@@ -250,6 +251,7 @@ class Claims:
         claim: Claim,
         documents: Collection[ActivationDocument],
         certificate: bytes,
+        key: KeyFacts | None = None,
     ) -> bool:
         """Record, before the key is used, the exact digests to be signed.
 
@@ -260,6 +262,7 @@ class Claims:
             claim: of the caller.
             documents: of it, one at least, each with its digest.
             certificate: DER; what is to be signed names it as the signer's.
+            key: that is to be used, and its certificate, for the audit.
 
         Raises:
             ApplianceError: `CERTIFICATE_NOT_USABLE`.
@@ -283,10 +286,12 @@ class Claims:
             digests = {document.seq: document.digest for document in documents}
             if not await ActivationStore(transaction).intend(claim, digests, now):
                 return False
+            named = {} if key is None else key.detail()
             for document in documents:
                 detail = {
                     "digest": document.digest,
                     "documentSha256": document.document_sha256,
+                    **named,
                 }
                 self._audit(
                     transaction, EventKind.KEY_INTENDED, claim, document, detail
@@ -294,13 +299,17 @@ class Claims:
         return True
 
     async def record_signatures(
-        self, claim: Claim, documents: Collection[ActivationDocument]
+        self,
+        claim: Claim,
+        documents: Collection[ActivationDocument],
+        key: KeyFacts | None = None,
     ) -> bool:
         """Store what the key yielded; no document left to key means `finishing`.
 
         Args:
             claim: of the caller.
             documents: of it, each with its signature, and the digest as intended.
+            key: that was used, and its certificate, for the audit.
         """
         now = self._clock.now()
         made = {
@@ -314,8 +323,9 @@ class Claims:
             ):
                 return False
             await ActivationStore(transaction).settle(claim, now)
+            named = {} if key is None else key.detail()
             for document in documents:
-                detail = {"digest": document.digest}
+                detail = {"digest": document.digest, **named}
                 self._audit(transaction, EventKind.KEY_USED, claim, document, detail)
         return True
 

@@ -270,6 +270,30 @@ CHAINS: Final = {
             ),
         ],
     },
+    "a use of a key": {
+        "writer": D,
+        "events": [
+            _audited(
+                kind,
+                "worker:signing/a/1",
+                at,
+                request=7,
+                activation=C,
+                attempt=1,
+                detail={
+                    "digest": "ef" * 32,
+                    "item": 0,
+                    "serial": "7c01",
+                    "spkiSha256": "ab" * 32,
+                    **more,
+                },
+            )
+            for kind, at, more in (
+                ("key.intended", NOON, {"documentSha256": DOCUMENT}),
+                ("key.used", SOON, {}),
+            )
+        ],
+    },
 }
 RING: Final = {"present": 1, "keys": {"1": "64" * 32}}
 ROTATED: Final = {"present": 3, "keys": {"1": "64" * 32, "3": "65" * 32}}
@@ -540,6 +564,19 @@ MESSAGES: Final[Cases] = {
             "covered": "no",
             "pages": [1, 2],
             "unproven": ["TSA ajena"],
+        },
+    },
+    "a report with a field's alternate name": {
+        "kind": "report",
+        "value": {
+            "signatures": [
+                {**REPORT, "alternate": f"https://f.example/verificar/{'0' * 26}"}
+            ],
+            "filled": ["Cliente", "", "Ada"],
+            "ending": ["yes", "", ""],
+            "covered": "no",
+            "pages": [1, 2],
+            "unproven": [],
         },
     },
     "revoked TSAs": {

@@ -14,6 +14,7 @@ from appliance.domain.errors import HsmRefusedError
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
 from appliance.keys.key_encryption import open_outer, signing_key
+from appliance.keys.key_facts import key_facts
 from appliance.pki.csr import CsrOrder, CsrWork
 from worker.hsm.session import HsmSession
 from worker.signing.activation_keys import ActivationKeys
@@ -55,7 +56,8 @@ class CsrTasks:
         digest_algorithm, scheme = _method(credential.algorithm)
         body = _body(order)
         digest = hashlib.new(digest_algorithm.value, body.dump()).digest()
-        await self.work.intended(claim, digest.hex())
+        key = key_facts(credential.spki, credential.certificate)
+        await self.work.intended(claim, digest.hex(), key)
         signature = await self.session.sign(
             signing_key(credential, inner), digest, scheme, digest_algorithm
         )

@@ -41,6 +41,7 @@ from appliance.domain.ports import BlobStore
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import ItemState, PersonState, RequestState, VouchedBy
 from appliance.keys.key_encryption import open_outer, signing_key
+from appliance.keys.key_facts import key_facts
 from appliance.requests.inspection import Inspections
 from appliance.signing.claims import ClaimedActivation, Claims
 from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError
@@ -334,7 +335,8 @@ class DocumentSigner:
             # ever made that the record does not know of.
             documents = [each.part.document for each in ready]
             certificate = credential.certificate
-            if not await self.claims.intend(work.claim, documents, certificate):
+            named = key_facts(credential.spki, certificate)
+            if not await self.claims.intend(work.claim, documents, certificate, named):
                 raise FencedOffError
         except ApplianceError as exc:
             ended |= ended_by(exc, waiting) | ended
@@ -350,7 +352,7 @@ class DocumentSigner:
             if not made:
                 return []
             documents = [part.document for part in made]
-            if not await self.claims.record_signatures(work.claim, documents):
+            if not await self.claims.record_signatures(work.claim, documents, named):
                 raise FencedOffError
         await stages.over("keyed")
         for document in documents:
