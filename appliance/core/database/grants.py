@@ -1,7 +1,8 @@
 """Give the database users of the roles the rights of `appliance.core.database.rights`.
 
 What a user has is read from the catalogue, and where it is not exactly what is
-declared, all of it is revoked and granted anew: a second run changes nothing.
+declared, all of it is revoked and granted anew: a second run changes nothing. So are
+the policies on rows (`appliance.core.database.row_policies`).
 """
 
 import re
@@ -12,6 +13,7 @@ from typing import Final
 from sqlalchemy import Connection, Table, text
 
 from appliance.core.database.rights import RIGHTS, SEQUENCES, Role
+from appliance.core.database.row_policies import policies_needed
 from appliance.core.database.tables import metadata
 
 PUBLIC: Final = "PUBLIC"
@@ -115,7 +117,7 @@ def grants_needed(connection: Connection) -> list[str]:
             wanted = declared.get(user, frozenset())
             if has != wanted:
                 statements += _change(relation, user, has, wanted)
-    return statements
+    return [*statements, *policies_needed(connection)]
 
 
 def _relations() -> list[str]:

@@ -71,9 +71,13 @@ _ENDPOINT: Final = (
 _MESSAGE: Final = "SELECT, INSERT, UPDATE (state, tries, due)"
 
 RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
-    # Nobody changes or deletes a row of the audit; the console alone reads them.
+    # Nobody changes or deletes a row of the audit; the console alone reads them. Which
+    # rows each role adds and moves, policies say (`row_policies`): the user that began
+    # a chain is the database's to note.
     "audit_event": dict.fromkeys(Role, "INSERT") | {_ADMIN: "SELECT, INSERT"},
-    "audit_writer": dict.fromkeys(Role, "SELECT, INSERT, UPDATE (n, hash)"),
+    "audit_writer": dict.fromkeys(
+        Role, "SELECT, INSERT (id, role, started, n, hash), UPDATE (n, hash)"
+    ),
     # People. Who vouched for each is recorded with them, once.
     "person": {
         # An enrolment makes an invited person active; an integrator's backend that may
