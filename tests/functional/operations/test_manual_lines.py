@@ -210,6 +210,10 @@ def test_timestamping_authority_outside(shell: OperatorShell) -> None:
 def test_record_is_looked_after(shell: OperatorShell) -> None:
     """The audit is read again, and documents of earlier versions are encrypted."""
     audit = run_block("running.md", "Is the audit as it was written?", 0, shell.run)
+    compared = run_block(
+        "running.md", "Does the audit explain what happened?", 0, shell.run
+    )
     run_block("storage.md", "Encryption", 0, shell.run)
 
     assert "all whole" in audit
+    assert "all explained" in compared
