@@ -93,6 +93,7 @@ from appliance.signing.requests import Requests
 from appliance.signing.sign import Signing
 from appliance.signing.sign_batch import BatchSigning
 from appliance.signing.signature_lookup import Verification
+from appliance.signing.signature_proof import SignatureProofs
 from appliance.signing.signer_quotas import SignerQuotas
 from appliance.signing.signing_calls import SigningCalls
 from appliance.signing.single_calls_here import SingleCallsHere
@@ -400,7 +401,10 @@ async def open_front(
             frame_batches=EmbedSessionBatches(
                 store, frame_signing, signing, requests, progress
             ),
-            verification=Verification(store),
+            verification=Verification(
+                store,
+                SignatureProofs(store, core.documents, core.inspector, trust, clock),
+            ),
             logos=Logos(store, core.inspector, clock),
         )
         listening = asyncio.create_task(core.completion_notifier.run())

@@ -393,6 +393,8 @@ class CodedItem:
     person: PersonId
     signed_at: datetime
     """When its key was used."""
+    field: str | None = None
+    """Full name of the document's own field that it is in; None: a new one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ from appliance.domain.activation import (
 from appliance.domain.appearance.details import PLAIN
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId, new_id
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import (
     ActivationState,
     IntentState,
@@ -62,6 +63,7 @@ _SIGNATURES: Final = (
     select(
         activation_item.c.request,
         activation_item.c.code,
+        activation_item.c.params,
         activation.c.person,
         intent.c.at,
     )
@@ -202,7 +204,8 @@ class ActivationStore(LeasedQueue):
         row = (await self._connection.execute(query)).first()
         if row is None:
             return None
-        return CodedItem(RequestId(row.request), PersonId(row.person), row.at)
+        field = SignParameters.from_wire(row.params).field
+        return CodedItem(RequestId(row.request), PersonId(row.person), row.at, field)
 
     async def coded(self, request: RequestId) -> tuple[str | None, datetime] | None:
         """Verification code of a published signature, if it has one, and its time."""
