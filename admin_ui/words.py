@@ -494,6 +494,10 @@ HEALTH: Final = {
         "The HSM serves another restore of this record: if this is the one that goes"
         " on, run rubrica hsm take-over."
     ),
+    "HOST_NOT_ADMITTED": N_(
+        "This machine does not know the key of the host that signs, so nobody can"
+        " sign: run rubrica hsm host-key there, and rubrica hsm admit here."
+    ),
     "DOCUMENTS_AWAY": N_(
         "The folder is not mounted or the bucket does not respond, or it belongs to "
         "another installation."

@@ -183,6 +183,7 @@ class CredentialPlace:
             HOST,
             installation,
             PinnedFormat(core.settings.activation_format_file),
+            core.settings.host_key_file,
         )
         self._claims = Claims(
             core.store,

@@ -74,7 +74,12 @@ from worker.pki.sample_signature import SampleSignatures
 from worker.pki.scheduled import AuthorityChores
 from worker.pki.tsa import InternalTsa
 from worker.pki.tsa_tasks import TimestampTasks
-from worker.signing.activation_keys import ActivationFolder, ActivationKeys, open_folder
+from worker.signing.activation_keys import (
+    ActivationFolder,
+    ActivationKeys,
+    KeySweep,
+    open_folder,
+)
 from worker.signing.completion import Completion
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_extension import Levels
@@ -86,6 +91,7 @@ _CHORES_S = 5.0
 _SWEEP_S = 3600.0
 _UPKEEP_S = 10.0
 _TELL_S = 1.0
+_SWEEP_KEYS_S = 1.0
 
 
 def run_signing(settings: Settings, number: int, listener: socket.socket | None) -> int:
@@ -119,6 +125,9 @@ async def _sign(
         # each new start would use up a try of a PIN that is refused.
         folder = open_folder(settings.activation_dir, settings.environment)
         files = read_authority(settings)
+        # Before all else, and by itself: HSM and record may be away for long.
+        sweep = KeySweep(folder, clock, PinnedFormat(settings.activation_format_file))
+        sweeping = asyncio.create_task(repeat(_SWEEP_KEYS_S, sweep.run))
         session = HsmSession(
             settings.hsm,
             profile,
@@ -131,6 +140,7 @@ async def _sign(
             worker = _worker(core, session, folder, files, fonts, slot)
             await worker.run(stop)
         finally:
+            sweeping.cancel()
             await session.close()
 
 
@@ -152,6 +162,7 @@ def _worker(
         slot_host(slot),
         installation,
         PinnedFormat(settings.activation_format_file),
+        settings.host_key_file,
     )
     authority = Authority(session, files.ca_certificate, settings)
     publishing = Publishing(core.store, clock, settings.pki, slot, core.work_notifier)
@@ -186,24 +197,25 @@ def _worker(
         source.is_internal,
     )
     tasks = HsmTasks(core.store, clock, slot, core.process)
+    signer = DocumentSigner(
+        claims,
+        core.documents,
+        completion,
+        levels,
+        session,
+        keys,
+        fonts,
+        clock,
+        installation,
+        served,
+        inspections,
+        prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
+        refuses_tests=settings.environment is Environment.PROD,
+    )
     return SigningWorker(
         core=core,
         claims=claims,
-        signer=DocumentSigner(
-            claims,
-            core.documents,
-            completion,
-            levels,
-            session,
-            keys,
-            fonts,
-            clock,
-            installation,
-            served,
-            inspections,
-            prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
-            refuses_tests=settings.environment is Environment.PROD,
-        ),
+        signer=signer,
         tasks=TaskRunner(
             tasks,
             authority,

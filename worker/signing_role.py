@@ -341,7 +341,8 @@ class SigningWorker:
                 await self.keys.keep()
             except ApplianceError as exc:
                 status = HsmStatus.UNAVAILABLE
-                reason = f"no activation key: {exc.code.value}"
+                told = getattr(exc, "reason", "") or exc.code.value
+                reason = f"no activation key: {told}"
         async with self.core.store.write() as transaction:
             await WorkerStore(transaction).beat(
                 WorkerStatus(

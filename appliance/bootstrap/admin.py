@@ -14,6 +14,7 @@ from appliance.bootstrap.core import (
     document_sealer,
     open_core,
 )
+from appliance.bootstrap.hosts import open_belief
 from appliance.console.expiry_notices import Expiry
 from appliance.console.views import ConsoleViews
 from appliance.core.secrets.key_files import KeyFile
@@ -35,6 +36,7 @@ from appliance.integrators.integrators import Integrators
 from appliance.integrators.logos import Logos
 from appliance.keys.health import Health
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.keys.signing_hosts import SigningHosts
 from appliance.mail.mail_views import MailViews
 from appliance.pki.ca_files import read_certificate
 from appliance.pki.ca_overview import OwnAuthorityViews
@@ -134,6 +136,7 @@ async def open_admin(
                 core.tables,
                 core.clock_check,
                 core.documents.check,
+                SigningHosts(store, open_belief(settings), clock),
             ),
             tasks=HsmTasks(store, clock, role, core.process, core.work_notifier),
             certificates=Certificates(store, clock),

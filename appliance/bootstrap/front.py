@@ -19,6 +19,7 @@ from appliance.bootstrap.core import (
     document_sealer,
     open_core,
 )
+from appliance.bootstrap.hosts import open_belief
 from appliance.console.expiry_notices import Expiry
 from appliance.core.background import Shielded
 from appliance.core.messaging import connect, redis_settings
@@ -64,14 +65,12 @@ from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.integrators.call_rates import CallRates
 from appliance.integrators.integrators import Integrators
 from appliance.integrators.logos import Logos
-from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.health import Health, SharedHealth
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import SigningPasswords
-from appliance.keys.worker_identities import PinnedIdentities
 from appliance.pki.certificates import Certificates
 from appliance.pki.credentials import Credentials
 from appliance.pki.csr import SigningRequests
@@ -194,13 +193,7 @@ async def open_front(
         attempts = PasswordAttempts(
             store, signing_passwords, clock, settings.signing, settings.installation
         )
-        hosts = SigningHosts(
-            store,
-            PinnedIdentities(settings.worker_identity_file),
-            clock,
-            settings.installation,
-            PinnedFormat(settings.activation_format_file),
-        )
+        hosts = SigningHosts(store, open_belief(settings), clock)
         stamping = Stamping(settings.stamp, settings.verify_url)
         signing = Signing(
             store,
@@ -292,6 +285,7 @@ async def open_front(
                     core.tables,
                     core.clock_check,
                     core.documents.check,
+                    hosts,
                 )
             ),
             tasks=tasks,

@@ -16,6 +16,8 @@ from appliance.core.database.types import JsonText
 from appliance.core.login_attempt_store import _lock_key
 from appliance.core.rate_limit import known_indexes
 from appliance.core.secrets import key_files
+from appliance.core.secrets.admitted_hosts import admit, listed
+from appliance.core.secrets.host_key import fingerprint
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.core.secrets.sealed_box import LookupKey, SecretBox
 from appliance.documents.document_files import (
@@ -48,6 +50,7 @@ from appliance.domain.documents import (
     signed_name,
     signing_facts_from_json,
 )
+from appliance.domain.host_statements import HostStatement
 from appliance.domain.identity import SigningSecret, credential_aad
 from appliance.domain.ids import (
     ActivationId,
@@ -201,6 +204,45 @@ def statement(given: Given) -> str:
     return key_statement(
         given["installation"], given["host"], given["epoch"], raw(given["public"])
     ).hex()
+
+
+def host_statement(given: Given) -> dict[str, str]:
+    """What the worker identity and the host sign of an activation key of a minute."""
+    statement = HostStatement(
+        installation=given["installation"],
+        host=given["host"],
+        host_key=raw(given["hostKey"]),
+        epoch=given["epoch"],
+        public=raw(given["public"]),
+        identity=given["identity"],
+    )
+    return {
+        "identity": statement.by_identity().hex(),
+        "host": statement.by_host().hex(),
+    }
+
+
+def signing_hosts(given: Given) -> dict[str, object]:
+    """The file of admitted hosts, and how their keys are told apart by people."""
+    hosts = {name: raw(key) for name, key in given["hosts"].items()}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "signing-hosts")
+        for name, key in hosts.items():
+            admit(path, name, key)
+        text = path.read_text("utf-8") if hosts else ""
+    return {
+        "file": text,
+        "fingerprints": {name: fingerprint(key) for name, key in hosts.items()},
+    }
+
+
+def signing_hosts_read(given: Given, written: Mapping[str, Any]) -> dict[str, str]:
+    """The hosts of a file."""
+    del given
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "signing-hosts")
+        path.write_text(written["file"], "utf-8")
+        return {name: key.hex() for name, key in listed(path).items()}
 
 
 def epoch(given: Given) -> dict[str, object]:

@@ -159,6 +159,28 @@ STATEMENTS: Final = {
         "public": "09" * 32,
     },
 }
+HOST_STATEMENTS: Final[Cases] = {
+    "a host's key of a minute": {
+        "installation": "rubrica",
+        "host": "firma-a.example",
+        "hostKey": "0a" * 32,
+        "epoch": 29657040,
+        "public": "09" * 32,
+        "identity": "ab" * 32,
+    },
+    "of an installation with an accent": {
+        "installation": "Rúbrica de San José",
+        "host": "b",
+        "hostKey": "00" * 31 + "01",
+        "epoch": 10000000,
+        "public": "ff" * 32,
+        "identity": "0" * 64,
+    },
+}
+HOST_LISTS: Final[Cases] = {
+    "two hosts": {"hosts": {"firma-b": "0b" * 32, "firma-a.example": "0a" * 32}},
+    "none": {"hosts": {}},
+}
 EPOCHS: Final[Cases] = {
     "its first moment": {"at": "2026-05-25T12:00:00+00:00"},
     "its last one, in another zone": {"at": "2026-05-25T09:09:59.999999-03:00"},

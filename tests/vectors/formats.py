@@ -45,6 +45,18 @@ FORMATS: Final = {
         cases.STATEMENTS,
         write=do.statement,
     ),
+    "host-statement": Format(
+        "What worker identity and host sign for activation_key.signature and "
+        "activation_key.host_signature of an epoch of 60 seconds.",
+        cases.HOST_STATEMENTS,
+        write=do.host_statement,
+    ),
+    "signing-hosts": Format(
+        "pki/signing-hosts: the hosts that fronts admit; and fingerprints.",
+        cases.HOST_LISTS,
+        write=do.signing_hosts,
+        read=do.signing_hosts_read,
+    ),
     "activation-epoch": Format(
         "Epochs of activation keys.", cases.EPOCHS, write=do.epoch
     ),

@@ -329,14 +329,18 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     "activation_seal": {
         _API: "INSERT",
         _EMBED: "INSERT",
-        _SIGNING: "SELECT, DELETE",
+        # A host seals again what waits for longer than a private half is kept.
+        _SIGNING: "SELECT, DELETE, UPDATE (epoch, sealed)",
         # Sealed to hosts: without their keys it is of no use.
         _CHORES: "SELECT, DELETE",
     },
     "activation_key": {
         _API: "SELECT",
         _EMBED: "SELECT",
-        _SIGNING: "SELECT, INSERT, UPDATE (public, identity, signature, made), DELETE",
+        # The console says whether the hosts that are alive are admitted.
+        _ADMIN: "SELECT",
+        _SIGNING: "SELECT, INSERT, "
+        "UPDATE (public, identity, signature, made, host_signature), DELETE",
     },
     "intent": {
         _API: "SELECT",

@@ -201,6 +201,7 @@ async def bench(
             services.host.name,
             INSTALLATION,
             PinnedFormat(tmp_path / "activation-format"),
+            services.host.key_file,
         )
         yield Bench(services, session, installation, keys, sandbox.client)
 

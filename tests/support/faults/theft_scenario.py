@@ -221,6 +221,7 @@ def _kept(scene: Scene, number: int, **values: object) -> Executable:
 
 
 def _host_key(scene: Scene) -> bytes:
-    """The one host's published activation key."""
-    newest = max(scene.loot.of(_KEY), key=lambda row: row.epoch)
-    return bytes(newest.public)
+    """The one host's published key of the epoch that a seal is of."""
+    epoch = scene.seal(6).epoch
+    (key,) = (row for row in scene.loot.of(_KEY) if row.epoch == epoch)
+    return bytes(key.public)

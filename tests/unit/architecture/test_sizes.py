@@ -19,6 +19,7 @@ MANY_DEPENDENCIES = {
     "EmbedSessionIdentity": "two keys of personal data, two limits of guessing",
     "EmbedSessionSigning": "what the last step of the page calls, and a link",
     "Enrolment": "both passwords, both keys of personal data, key and PIN made at once",
+    "Health": "each part that may be away, and the time",
     "ListedObjects": "the file, its history, its readers, and two that count",
     "Login": "two keys of personal data",
     "People": "as an enrolment, by an operator",

@@ -82,6 +82,8 @@ activation_key = Table(
     Column("identity", String(64), nullable=False),
     Column("signature", LargeBinary, nullable=False),
     Column("made", Instant, nullable=False),
+    # Of the host's own key. None: of format 1, or by the version before.
+    Column("host_signature", LargeBinary),
 )
 
 intent = Table(
