@@ -80,6 +80,7 @@ from worker.signing.activation_keys import (
     KeySweep,
     open_folder,
 )
+from worker.signing.aging_seals import SealRenewal
 from worker.signing.completion import Completion
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_extension import Levels
@@ -253,6 +254,15 @@ def _worker(
         session=session,
         slot=slot,
         upkeep=LevelUpkeep(UpkeepWork(core.store, clock, slot), core.documents, levels),
+        seals=SealRenewal(
+            core.store,
+            claims,
+            signer,
+            keys,
+            clock,
+            slot_host(slot),
+            timedelta(seconds=settings.signing.key_s),
+        ),
         served=served,
     )
 

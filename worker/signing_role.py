@@ -41,6 +41,7 @@ from worker.leased_worker import LeasedWorker, Work
 from worker.pki.hsm_tasks import TASK_RENEW_S, TaskRunner
 from worker.signing.activation_keys import ActivationKeys
 from worker.signing.activation_signer import ActivationSigner
+from worker.signing.aging_seals import SealRenewal
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_maintenance import LevelUpkeep
 from worker.signing.turns import Turns
@@ -52,6 +53,7 @@ _BEAT_S: Final = 2.0
 _SWEEP_S: Final = 5.0
 _ORPHANS_S: Final = 300.0
 _UPKEEP_S: Final = 10.0
+_SEALS_S: Final = 10.0
 _BATCHES: Final = 2
 _CLOCK_REASON: Final = "the clock is more than 5 s off"
 _DOCUMENTS_REASON: Final = "documents are away, or another installation's"
@@ -71,6 +73,7 @@ class SigningWorker:
         slot: `signing/<host>/<n>`.
         upkeep: keeps published documents at their level.
         served: whether the HSM serves this record; by another's none signs.
+        seals: renews the seals of what waits for long.
     """
 
     core: Core
@@ -82,6 +85,7 @@ class SigningWorker:
     slot: str
     upkeep: LevelUpkeep
     served: GenerationCheck
+    seals: SealRenewal
     _worker: LeasedWorker = field(init=False)
     _activations: Work[ClaimedActivation] = field(init=False)
     _hsm_tasks: Work[TaskClaim] = field(init=False)
@@ -171,6 +175,7 @@ class SigningWorker:
                 _repeat(_SWEEP_S, sweeping.expire_activations),
                 _repeat(_ORPHANS_S, self.tasks.sweep),
                 _repeat(_UPKEEP_S, self._keep_levels),
+                _repeat(_SEALS_S, self.seals.run),
             )
         finally:
             _log.info("worker.stopped", slot=self.slot)

@@ -21,6 +21,7 @@ from typing import Final
 
 from appliance.domain.activation import (
     ActivationDocument,
+    Seal,
     SignatureValue,
     activation_data,
 )
@@ -196,6 +197,20 @@ class DocumentSigner:
         aad = credential.aad(self.installation)
         unlock = self.keys.unlock(work.claim.seal, data)
         return signing_key(credential, open_outer(unlock, credential.outer, aad))
+
+    def seal_again(self, work: ClaimedActivation) -> Seal | None:
+        """Seal a claim's unlock key to this host's newest key, with `unlock`'s checks.
+
+        Raises:
+            ActivationInvalidError: the seal does not open.
+            ApplianceError: `ACTIVATION_EXPIRED`, `CERTIFICATE_NOT_USABLE`.
+        """
+        seal = work.claim.seal
+        if seal is None:
+            return None
+        _, credential = _checked(work, self.clock, refuses_tests=self.refuses_tests)
+        data = activation_data(work.claim, credential.key_version)
+        return self.keys.seal_again(seal, data)
 
     def next_group(
         self, work: ClaimedActivation, left: Sequence[ActivationDocument]

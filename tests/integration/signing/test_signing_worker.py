@@ -36,6 +36,7 @@ from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.pki.hsm_tasks import TaskRunner
 from worker.signing.activation_keys import ActivationKeys
+from worker.signing.aging_seals import SealRenewal
 from worker.signing.document_signer import DocumentSigner, GroupResult
 from worker.signing.level_maintenance import LevelUpkeep
 from worker.signing_role import SigningWorker
@@ -109,6 +110,14 @@ class NoUpkeep:
 
     async def run(self) -> int:
         """See `LevelUpkeep`."""
+        return 0
+
+
+class NoSeals:
+    """No seal is to be renewed."""
+
+    async def run(self) -> int:
+        """See `SealRenewal`."""
         return 0
 
 
@@ -295,6 +304,7 @@ async def scene_of(
         "signing/h/1",
         cast("LevelUpkeep", NoUpkeep()),
         cast("GenerationCheck", AlwaysServed()),
+        cast("SealRenewal", NoSeals()),
     )
     return Scene(core, worker, signer, await core.add_signer(), asyncio.Event())
 
