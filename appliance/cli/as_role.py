@@ -54,6 +54,8 @@ ROLES: Final[dict[tuple[str, ...], str | None]] = {
     ("timestamps", "try"): "chores",
     ("trust",): MIGRATE,
     ("up",): None,
+    ("upgrade",): MIGRATE,
+    ("upgrade", "--close"): None,
     ("verify",): MIGRATE,
     ("webhooks",): None,
     ("worker", "chores"): "chores",
@@ -165,7 +167,7 @@ def of_this_host(arguments: Sequence[str], role: str) -> str:
         role: whose work it is.
     """
     words = command_of(arguments)
-    if words[:2] != ["database", "check"]:
+    if words[:2] != ["database", "check"] and words[:1] != ["upgrade"]:
         return role
     return next((each for each in _ASK_DATABASE if unit_text(each)), role)
 
