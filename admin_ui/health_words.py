@@ -82,6 +82,10 @@ REMEDIES: Final = {
         "On the host that makes backups, check that their timer runs and how the "
         "last one ended."
     ),
+    "RubricaAuditWrong": N_(
+        "Run rubrica audit reconcile, which names each fact: someone may have written "
+        "to the database."
+    ),
     "RubricaPoolFull": N_(
         "It is full, or turned someone away a short while ago: check whether it "
         "is one integrator or all of them."

@@ -215,6 +215,7 @@ FACTS: Final = {
     "fault": N_("what is to go wrong"),
     "kind": N_("kind"),
     "serial": N_("serial number"),
+    "spkiSha256": N_("SHA-256 of the public key"),
     "serials": N_("serial numbers"),
     "issuer": N_("issuer"),
     "crlNumber": N_("CRL number"),
@@ -308,6 +309,7 @@ VALUES: Final[dict[str, Mapping[Any, str]]] = {
     "purpose": words.PURPOSES,
     "scopes": {scope: short for scope, (_, _, short) in words.SCOPES.items()},
     "reason": words.REASONS,
+    "layer": words.STATEMENT_FAULTS,
     "findings": FINDINGS,
     "damage": DAMAGES,
 }

@@ -34,6 +34,7 @@ from appliance.domain.vocab import (
     RequestState,
     RevocationReason,
     SignatureLevel,
+    StatementFault,
     TimestampPolicy,
     VouchedBy,
 )
@@ -320,6 +321,21 @@ CREDENTIAL_STATES: Final[dict[CredentialState, tuple[str, str]]] = {
     CredentialState.REVOKED: (N_("No longer valid"), "bad"),
 }
 
+STATEMENT_FAULTS: Final[dict[StatementFault, str]] = {
+    StatementFault.UNREADABLE: N_("The certificate cannot be read."),
+    StatementFault.ISSUER: N_("The certificate is not of a CA that is trusted here."),
+    StatementFault.KEY: N_("The certificate is of another key."),
+    StatementFault.NAME: N_("The certificate has another name than the person."),
+    StatementFault.CUIL: N_("The certificate has another CUIL than the person."),
+    StatementFault.PURPOSE: N_("The certificate is not one for signing documents."),
+    StatementFault.POLICY: N_(
+        "The certificate does not say how the identity was checked."
+    ),
+    StatementFault.DATES: N_("The certificate was not valid at that time."),
+    StatementFault.RESIDENT: N_("The key on the token is not this person's."),
+}
+"""Why signing workers refuse a key."""
+
 KEY_STATES: Final[dict[str, tuple[str, str]]] = {
     "active": (N_("Active"), "good"),
     "ending": (N_("Being replaced"), "wait"),
@@ -493,6 +509,10 @@ HEALTH: Final = {
     "HSM_TAKEN_OVER": N_(
         "The HSM serves another restore of this record: if this is the one that goes"
         " on, run rubrica hsm take-over."
+    ),
+    "HOST_NOT_ADMITTED": N_(
+        "This machine does not know the key of the host that signs, so nobody can"
+        " sign: run rubrica hsm host-key there, and rubrica hsm admit here."
     ),
     "DOCUMENTS_AWAY": N_(
         "The folder is not mounted or the bucket does not respond, or it belongs to "

@@ -6,20 +6,16 @@ are re-wrapped for real and sign for real; what they share is the private key.
 """
 
 import datetime as dt
-import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from sqlalchemy import insert, select
 
-from appliance.bootstrap import Core
+from appliance.bootstrap import Core, open_trust
 from appliance.core.database import tables
 from appliance.core.database.engines import open_engines
 from appliance.documents.document_store import DocumentStore
@@ -28,8 +24,8 @@ from appliance.domain.activation import (
     ActivationDocument,
     ActivationFormat,
     Seal,
-    activation_data,
 )
+from appliance.domain.consent import Consent, ConsentSigner, consent_of
 from appliance.domain.documents import Inspection, PageBox
 from appliance.domain.errors import FieldInvalidError, TsaUnavailableError
 from appliance.domain.identity import Credential, Integrator, credential_aad, parse_cuil
@@ -44,14 +40,16 @@ from appliance.domain.ids import (
 from appliance.domain.keys import DigestAlgorithm, KeyMode, WrappedKey
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.signing_command import SignParameters
+from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import CredentialState, SignatureLevel, VouchedBy
 from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.activation_keys import PublishedKeys
-from appliance.keys.credential_store import CredentialStore
+from appliance.keys.credential_store import CredentialStore, join
 from appliance.keys.key_encryption import lock_outer, seal_to
 from appliance.people.person_store import PersonStore
 from appliance.pki.ca_certificates import AuthorityFiles
 from appliance.pki.publication import Publishing
+from appliance.pki.validation.pinned_anchors import PinnedAnchors
 from appliance.pki.validation.validation_material import ValidationSource
 from appliance.requests.inspection import Inspections
 from appliance.requests.request_store import RequestStore
@@ -59,13 +57,17 @@ from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import Claims
 from appliance.signing.signing_order import SigningOrder
 from tests.support.documents import pdfs
+from tests.support.pki.outside_ca import OutsideCa, der, named
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.pades.appearance.fonts import StampFonts
 from worker.signing.activation_keys import ActivationFolder, ActivationKeys
 from worker.signing.completion import Completion
+from worker.signing.consent_journal import ConsentJournal
+from worker.signing.credential_statement import CredentialStatements
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_extension import Levels
+from worker.signing.outside_material import MaterialReader
 
 HOST: Final = "bench"
 _BATCH: Final = 1_000
@@ -105,36 +107,17 @@ def _completion(core: Core, claims: Claims, levels: Levels) -> Completion:
         levels,
         replace(core.settings.signature_profile, level=SignatureLevel.B_B),
         is_internal=bool,
+        # Nothing of servers outside is needed.
+        materials=cast("MaterialReader", None),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A key that was made in the HSM, its certificate, and what unlocks it."""
+    """A key that was made in the HSM, and what unlocks it."""
 
     key: WrappedKey
-    certificate: bytes
     unlock: bytes
-
-
-def certify(key: WrappedKey) -> Owner:
-    """Give a key a certificate; its issuer is nobody's."""
-    issuer = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Bench")])
-    public = serialization.load_der_public_key(key.spki)
-    now = dt.datetime.now(dt.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(public)  # type: ignore[arg-type]  # an RSA or EC key of the HSM
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=30))
-        .sign(issuer, hashes.SHA256())
-    )
-    der = certificate.public_bytes(serialization.Encoding.DER)
-    return Owner(key, der, secrets.token_bytes(32))
 
 
 def cuils(count: int) -> list[str]:
@@ -174,6 +157,7 @@ class CredentialPlace:
         self.core = core
         self._owners = owners
         self._folder = ActivationFolder(folder)
+        self._ca = OutsideCa(core.clock.now().replace(microsecond=0))
         installation = core.settings.installation
         self._keys = ActivationKeys(
             self._folder,
@@ -183,6 +167,7 @@ class CredentialPlace:
             HOST,
             installation,
             PinnedFormat(core.settings.activation_format_file),
+            core.settings.host_key_file,
         )
         self._claims = Claims(
             core.store,
@@ -193,10 +178,11 @@ class CredentialPlace:
             core.process,
         )
         levels = _levels(core)
+        self._completion = _completion(core, self._claims, levels)
         self._signer = DocumentSigner(
             self._claims,
             core.documents,
-            _completion(core, self._claims, levels),
+            self._completion,
             levels,
             session,
             self._keys,
@@ -205,6 +191,13 @@ class CredentialPlace:
             installation,
             GenerationCheck(session, core.store),
             Inspections(core.store, core.documents, core.inspector, core.clock),
+            CredentialStatements(
+                (der(self._ca.root), der(self._ca.issuing)),
+                PinnedAnchors(core.settings.outside_anchors_file),
+                PinnedFormat(core.settings.activation_format_file),
+                partial(open_trust(core).roots, AnchorPurpose.SIGNERS),
+            ),
+            ConsentJournal(self._folder, core.clock, dt.timedelta(seconds=60)),
         )
         self._integrator = IntegratorId(new_id())
         self._document = ""
@@ -250,6 +243,8 @@ class CredentialPlace:
         """The rows of a person and their credential."""
         owner = self._owners[number % len(self._owners)]
         key, now = owner.key, self.core.clock.now()
+        subject = named("Ana Núñez", f"CUIL {cuil}")
+        certificate = self._ca.certify(key.spki, cuil, subject=subject)
         person, credential = PersonId(new_id()), CredentialId(new_id())
         aad = credential_aad(
             self.core.settings.installation, person, credential, 1, key.spki
@@ -279,8 +274,8 @@ class CredentialPlace:
             "spki": key.spki,
             # One of its own for each row, whatever they share.
             "spki_sha256": f"{number:064}",
-            "certificate": owner.certificate,
-            "chain": b"",
+            "certificate": der(certificate),
+            "chain": join((der(self._ca.issuing),)),
             "not_before": now - dt.timedelta(days=1),
             "not_after": now + dt.timedelta(days=30),
             "vouched_by": VouchedBy.DEMO.value,
@@ -311,7 +306,7 @@ class CredentialPlace:
         if work is None or work.claim.id != activation:
             msg = "another activation was waiting"
             raise RuntimeError(msg)
-        key = self._signer.unlock(work)
+        key = await self._signer.unlock(work)
         await self._signer.sign(work, work.claim.documents, key)
         return (time.perf_counter() - begun) * _MS
 
@@ -339,7 +334,19 @@ class CredentialPlace:
                     ),
                 ),
             )
-            await ActivationStore(transaction).begin(new, [self._seal(new, credential)])
+            signer = await PersonStore(transaction).get(person)
+            view = await RequestStore(transaction).get(request)
+            if signer is None or view is None:
+                msg = "a request of nobody's"
+                raise RuntimeError(msg)
+            consent = consent_of(
+                new,
+                ConsentSigner.of(signer, credential),
+                {0: view},
+                self._completion.profile_of,
+            )
+            seal = self._seal(consent, credential)
+            await ActivationStore(transaction).begin(new, [seal])
         return activation
 
     def _request(self, person: PersonId, now: dt.datetime) -> NewRequest:
@@ -353,21 +360,18 @@ class CredentialPlace:
             expires=None,
         )
 
-    def _seal(self, new: Activation, credential: Credential) -> Seal:
+    def _seal(self, consent: Consent, credential: Credential) -> Seal:
         """What the owner's password would have a front seal to this host."""
-        epoch = ActivationFormat.WHOLE.epoch_at(new.created)
+        epoch = ActivationFormat.WHOLE.epoch_at(consent.activation.created)
         public = self._folder.make(epoch)
         unlock = self._unlock(credential)
-        return Seal(
-            HOST,
-            epoch,
-            seal_to(public, unlock, activation_data(new, credential.key_version)),
-        )
+        data = consent.data(ActivationFormat.WHOLE)
+        return Seal(HOST, epoch, seal_to(public, unlock, data))
 
     def _unlock(self, credential: Credential) -> bytes:
         """What the owner's password would give."""
         for owner in self._owners:
-            if owner.certificate == credential.certificate:
+            if owner.key.spki == credential.spki:
                 return owner.unlock
         msg = "a credential of nobody's"
         raise RuntimeError(msg)

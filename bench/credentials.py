@@ -39,7 +39,7 @@ from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import open_outer, signing_key
 from appliance.keys.master_key_rotation import MasterKeyRotation
 from appliance.settings import Settings, load_settings
-from bench.credential_place import CredentialPlace, Owner, certify
+from bench.credential_place import CredentialPlace, Owner
 from hsm_config.pkcs11.key_pairs import load_spki
 from hsm_config.pkcs11.signatures import verify
 from hsm_config.provisioning.init import provision
@@ -124,7 +124,7 @@ async def sign_after(
     people: Sequence[PersonId],
 ) -> int:
     """Sign by the key of each of them, as its row is now; how many verified."""
-    unlocks = {owner.certificate: owner.unlock for owner in owners}
+    unlocks = {owner.key.spki: owner.unlock for owner in owners}
     installation = place.core.settings.installation
     for person in people:
         async with place.core.store.read() as transaction:
@@ -132,7 +132,7 @@ async def sign_after(
         if credential is None or credential.master == 1:
             msg = f"{person}: not under the new master key"
             raise RuntimeError(msg)
-        unlock = unlocks[credential.certificate]
+        unlock = unlocks[credential.spki]
         opened = open_outer(unlock, credential.outer, credential.aad(installation))
         scheme = SignatureScheme.RSA_PKCS1
         value = await session.sign(signing_key(credential, opened), _DIGEST, scheme)
@@ -151,7 +151,8 @@ async def measure(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
         session = await stack.enter_async_context(hsm.session())
         algorithm = KeyAlgorithm.RSA_2048
         owners = [
-            certify(await session.generate_wrapped(algorithm)) for _ in range(_OWNERS)
+            Owner(await session.generate_wrapped(algorithm), secrets.token_bytes(32))
+            for _ in range(_OWNERS)
         ]
         fonts = load_fonts(_FONTS)
         places, files = {}, {}

@@ -21,6 +21,7 @@ from appliance.domain.keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,
+    ResidentKey,
     SignatureScheme,
     TokenRole,
     WrappedKey,
@@ -31,7 +32,7 @@ from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import Restriction, SignatureLevel
 from appliance.runtime.hang_watchdog import CallWatch
 from hsm_config.pkcs11 import objects
-from hsm_config.pkcs11.key_pairs import PublicKey, load_spki
+from hsm_config.pkcs11.key_pairs import PublicKey, load_spki, spki
 from hsm_config.pkcs11.objects import TSA_KEY
 from hsm_config.provisioning.ca_certificates import new_serial
 from hsm_config.provisioning.init import provision
@@ -68,7 +69,7 @@ _RESIDENT: Final = KeyReference(TokenRole.FIRMA, b"bench-engine")
 class EngineKey:
     """A key of the HSM and what certifies it."""
 
-    key: KeyReference | WrappedKey
+    key: ResidentKey | WrappedKey
     certificate: bytes
     evidence: ValidationData
     """Of it and of the TSA's."""
@@ -91,7 +92,9 @@ class EnginePlace:
         self.tsa_certificate = self.pki.tsa_certificate(self._public_key(TSA_KEY))
         algorithm = KeyAlgorithm.RSA_2048
         objects.generate(self.session, _RESIDENT.cka_id, "bench", algorithm)
-        self.resident = self._certified(_RESIDENT, self._public_key(_RESIDENT))
+        public = self._public_key(_RESIDENT)
+        resident = ResidentKey(_RESIDENT.cka_id, spki(public))
+        self.resident = self._certified(resident, public)
         wrapped = tokens[TokenRole.FIRMA].first.generate_wrapped(algorithm)
         self.wrapped = self._certified(wrapped, load_spki(wrapped.spki))
         self._token_bytes = len(self._stamp(b"")) + _SPARE_BYTES
@@ -100,9 +103,7 @@ class EnginePlace:
         session = self._tokens[key.token].first.session(key.token)
         return objects.public_key(session, key.cka_id)
 
-    def _certified(
-        self, key: KeyReference | WrappedKey, public: PublicKey
-    ) -> EngineKey:
+    def _certified(self, key: ResidentKey | WrappedKey, public: PublicKey) -> EngineKey:
         certificate = self.pki.signer_certificate(public)
         evidence = self.pki.evidence(certificate).with_more(
             self.pki.tsa_evidence(self.tsa_certificate)
@@ -190,7 +191,7 @@ class EnginePlace:
 
     def sign_digest(
         self,
-        key: KeyReference | WrappedKey,
+        key: KeyReference | ResidentKey | WrappedKey,
         digest: bytes,
         scheme: SignatureScheme = SignatureScheme.RSA_PKCS1,
     ) -> bytes:

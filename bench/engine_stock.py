@@ -17,7 +17,7 @@ from pyhanko.stamp import TextStampStyle
 from pyhanko_certvalidator import ValidationContext
 from pyhanko_certvalidator.registry import SimpleCertificateStore
 
-from appliance.domain.keys import KeyReference, SignatureScheme
+from appliance.domain.keys import ResidentKey, SignatureScheme
 from appliance.domain.vocab import SignatureLevel
 from bench.engine_place import EnginePlace
 from hsm_config.pkcs11.objects import TSA_KEY
@@ -84,7 +84,7 @@ class StockPyhanko:
         level: SignatureLevel = SignatureLevel.B_B,
     ) -> None:
         key, own = place.resident.key, place.resident.certificate
-        if not isinstance(key, KeyReference):
+        if not isinstance(key, ResidentKey):
             msg = "that key is not on the token"
             raise TypeError(msg)
         certificate, *chain = _certificates(own, *place.chain)

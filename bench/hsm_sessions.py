@@ -26,6 +26,7 @@ from typing import Final
 from appliance.domain.keys import (
     KeyAlgorithm,
     KeyReference,
+    ResidentKey,
     TokenRole,
     WrappedKey,
     scheme_for,
@@ -65,7 +66,7 @@ def _scheduled_s() -> tuple[float, float]:
 
 async def _rate(
     session: HsmSession,
-    key: KeyReference | WrappedKey,
+    key: ResidentKey | WrappedKey,
     algorithm: KeyAlgorithm,
     callers: int,
     seconds: float,
@@ -105,7 +106,8 @@ async def measure(
         if session.reason:
             sys.exit(session.reason)
         await session.destroy(_RESIDENT)
-        await session.generate(_RESIDENT, algorithm)
+        spki = await session.generate(_RESIDENT, algorithm)
+        resident = ResidentKey(_RESIDENT.cka_id, spki)
         wrapped = await session.generate_wrapped(algorithm)
         callers = _CALLERS * sessions
         with ExitStack() as network:
@@ -114,7 +116,7 @@ async def measure(
                 network.enter_context(shim.fault(function, action, args.ms))
             return (
                 await _rate(session, wrapped, algorithm, callers, args.seconds),
-                await _rate(session, _RESIDENT, algorithm, callers, args.seconds),
+                await _rate(session, resident, algorithm, callers, args.seconds),
             )
 
 

@@ -28,6 +28,7 @@ from appliance.settings import (
     SettingsError,
     load_settings,
 )
+from hsm_config import host_commands
 
 _EX_CONFIG: Final = 78
 """Exit code of an unusable settings file. Source: sysexits(3)."""
@@ -97,6 +98,7 @@ def register(
             action="store_true",
             help="ask for the tokens' PINs, wherever else the settings have them",
         )
+    host_commands.register(commands)
     for point in sorted(entry_points(group="rubrica.hsm")):
         point.load()(commands)
 

@@ -57,7 +57,7 @@ def register(
 def register_hsm(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
 ) -> None:
-    """Add `join`, `rotate-master`, `move`, `renew-tsa`, `take-over` to `rubrica hsm`.
+    """Add `join`, `rotate-master`, `move`, `renew-tsa` and others to `rubrica hsm`.
 
     Args:
         commands: of `rubrica hsm`.
@@ -107,6 +107,26 @@ def register_hsm(
         help="after a restore: have the HSM serve this record, and no earlier one",
     )
     taking_over.set_defaults(run=_take_over)
+    anchors = commands.add_parser(
+        "anchors",
+        help="show and pin the roots of outside CAs that this signing host believes",
+    )
+    anchors.add_argument(
+        "--file", type=Path, help="the root to pin; by default the trust store has it"
+    )
+    change = anchors.add_mutually_exclusive_group()
+    change.add_argument(
+        "--pin",
+        metavar="SHA256",
+        help="believe this root; the fingerprint is the one that its CA publishes",
+    )
+    change.add_argument("--unpin", metavar="SHA256", help="believe it no longer")
+    change.add_argument(
+        "--check",
+        action="store_true",
+        help="fail if the trust store has a root for signers that is not pinned here",
+    )
+    anchors.set_defaults(run=_anchors)
 
 
 def _join(args: argparse.Namespace) -> int:
@@ -137,6 +157,12 @@ def _take_over(args: argparse.Namespace) -> int:
     from worker.hsm.cli import take_over  # noqa: PLC0415 (heavy)
 
     return take_over(args)
+
+
+def _anchors(args: argparse.Namespace) -> int:
+    from worker.pki.anchors_cli import anchors  # noqa: PLC0415 (heavy)
+
+    return anchors(args)
 
 
 def _worker(args: argparse.Namespace) -> int:

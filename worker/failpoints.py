@@ -14,10 +14,14 @@ from pathlib import Path
 from typing import Final
 
 VARIABLE: Final = "RUBRICA_TEST_CRASH_POINTS"
+OPENING: Final = "opening"
+"""An activation is in the host's journal; its seal is still shut."""
 BEFORE_SIGN: Final = "before_sign"
 """The intent is committed; the key was not used."""
 AFTER_SIGN: Final = "after_sign"
 """The key was used; its signature is stored nowhere."""
+RECORDED: Final = "recorded"
+"""The signature is stored; the host's journal does not say so."""
 KEYED: Final = "keyed"
 """The signature is stored; the document is not."""
 STAMPED: Final = "stamped"
@@ -26,10 +30,22 @@ FILE_WRITTEN: Final = "file_written"
 """The signed document is stored; the record does not name it yet."""
 PUBLISHED: Final = "published"
 """`firmada` is committed; nobody was told."""
-POINTS: Final = (BEFORE_SIGN, AFTER_SIGN, KEYED, FILE_WRITTEN, PUBLISHED)
+POINTS: Final = (
+    OPENING,
+    BEFORE_SIGN,
+    AFTER_SIGN,
+    RECORDED,
+    KEYED,
+    FILE_WRITTEN,
+    PUBLISHED,
+)
 """Those of a signature, in the order in which it passes them."""
 UPKEEP_STORED: Final = "upkeep_stored"
 """A later version of a document is stored; the record does not name it yet."""
+FETCHED: Final = "fetched"
+"""A server outside has given something; it is stored nowhere."""
+DELIVERED: Final = "delivered"
+"""What a server outside gave is stored; nobody was told."""
 KEY_MADE: Final = "key_made"
 """A new key was made and tested; nobody has certified it."""
 CERTIFIED: Final = "certified"

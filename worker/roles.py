@@ -22,6 +22,7 @@ from appliance.bootstrap import (
     open_auto_renewal,
     open_core,
     open_expiry,
+    open_trust,
 )
 from appliance.core.metrics_file import handing_over
 from appliance.core.system.late_imports import WORKERS, load_late
@@ -29,6 +30,7 @@ from appliance.documents.garbage_collection import GarbageCollection
 from appliance.documents.passing_documents import PassingDocuments
 from appliance.domain.clock import SystemClock
 from appliance.domain.hsm_tasks import slot_host
+from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import Environment
 from appliance.identity.signers_for_tests_in_prod import SignersForTestsInProd
 from appliance.integrators.key_expiry import KeyExpiry
@@ -42,6 +44,7 @@ from appliance.pki.csr import CsrWork
 from appliance.pki.publication import Publishing
 from appliance.pki.renewal import Renewal
 from appliance.pki.tsa.authority import TimestampWork
+from appliance.pki.validation.pinned_anchors import PinnedAnchors
 from appliance.pki.validation.validation_material import ValidationSource
 from appliance.requests.inspection import Inspections
 from appliance.runtime.hang_watchdog import CallWatch, watch_path
@@ -52,6 +55,7 @@ from appliance.settings import Settings, SettingsError
 from appliance.signing.claims import Claims
 from appliance.signing.expiry import ExpiryJob
 from appliance.signing.level_maintenance import UpkeepWork
+from appliance.signing.outside_material import MaterialDesk
 from appliance.signing.reexamination import Reexamination
 from appliance.signing.signing_order import SigningOrder
 from hsm_config.profile import load_profile
@@ -59,7 +63,9 @@ from worker.batch_preparer import BatchPreparer, batch_preparation
 from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.hsm.watchdog import calls_guarded
+from worker.network.recorded_status import RecordedStatus
 from worker.network.role import mail_takers, open_outside
+from worker.network.trusted_roots import anchors_of, stampers_of
 from worker.network.webhooks_role import open_telling
 from worker.pades.appearance.fonts import StampFonts, load_fonts
 from worker.pades.reading_limits import read_beside_others
@@ -74,11 +80,20 @@ from worker.pki.sample_signature import SampleSignatures
 from worker.pki.scheduled import AuthorityChores
 from worker.pki.tsa import InternalTsa
 from worker.pki.tsa_tasks import TimestampTasks
-from worker.signing.activation_keys import ActivationFolder, ActivationKeys, open_folder
+from worker.signing.activation_keys import (
+    ActivationFolder,
+    ActivationKeys,
+    KeySweep,
+    open_folder,
+)
+from worker.signing.aging_seals import SealRenewal
 from worker.signing.completion import Completion
+from worker.signing.consent_journal import ConsentJournal
+from worker.signing.credential_statement import CredentialStatements
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_extension import Levels
 from worker.signing.level_maintenance import LevelUpkeep, OverdueUpkeep
+from worker.signing.outside_material import MaterialReader
 from worker.signing_role import SigningWorker
 
 _log = structlog.get_logger(__name__)
@@ -86,6 +101,7 @@ _CHORES_S = 5.0
 _SWEEP_S = 3600.0
 _UPKEEP_S = 10.0
 _TELL_S = 1.0
+_SWEEP_KEYS_S = 1.0
 
 
 def run_signing(settings: Settings, number: int, listener: socket.socket | None) -> int:
@@ -119,6 +135,9 @@ async def _sign(
         # each new start would use up a try of a PIN that is refused.
         folder = open_folder(settings.activation_dir, settings.environment)
         files = read_authority(settings)
+        # Before all else, and by itself: HSM and record may be away for long.
+        sweep = KeySweep(folder, clock, PinnedFormat(settings.activation_format_file))
+        sweeping = asyncio.create_task(repeat(_SWEEP_KEYS_S, sweep.run))
         session = HsmSession(
             settings.hsm,
             profile,
@@ -131,6 +150,7 @@ async def _sign(
             worker = _worker(core, session, folder, files, fonts, slot)
             await worker.run(stop)
         finally:
+            sweeping.cancel()
             await session.close()
 
 
@@ -152,7 +172,9 @@ def _worker(
         slot_host(slot),
         installation,
         PinnedFormat(settings.activation_format_file),
+        settings.host_key_file,
     )
+    journal = ConsentJournal(folder, clock, timedelta(seconds=settings.signing.key_s))
     authority = Authority(session, files.ca_certificate, settings)
     publishing = Publishing(core.store, clock, settings.pki, slot, core.work_notifier)
     claims = Claims(
@@ -174,9 +196,24 @@ def _worker(
         settles=timedelta(seconds=settings.pki.ocsp_validity_s),
         renewal=timedelta(days=settings.profile.renew_days),
     )
+    trust = open_trust(core)
+    materials = MaterialReader(
+        MaterialDesk(core.store, clock, settings.signing),
+        settings.timestamps,
+        RecordedStatus(core.store, clock),
+        tsa,
+        stampers_of(trust),
+        anchors_of(trust),
+    )
     inspections = Inspections(core.store, core.documents, core.inspector, clock)
     turns = SigningOrder(core.store, inspections, clock)
     served = GenerationCheck(session, core.store)
+    statements = CredentialStatements(
+        (files.root, files.ca),
+        PinnedAnchors(settings.outside_anchors_file),
+        PinnedFormat(settings.activation_format_file),
+        partial(open_trust(core).roots, AnchorPurpose.SIGNERS),
+    )
     completion = Completion(
         claims,
         core.documents,
@@ -184,31 +221,36 @@ def _worker(
         levels,
         settings.signature_profile,
         source.is_internal,
+        materials,
     )
     tasks = HsmTasks(core.store, clock, slot, core.process)
+    signer = DocumentSigner(
+        claims,
+        core.documents,
+        completion,
+        levels,
+        session,
+        keys,
+        fonts,
+        clock,
+        installation,
+        served,
+        inspections,
+        statements,
+        journal,
+        prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
+        refuses_tests=settings.environment is Environment.PROD,
+    )
     return SigningWorker(
         core=core,
         claims=claims,
-        signer=DocumentSigner(
-            claims,
-            core.documents,
-            completion,
-            levels,
-            session,
-            keys,
-            fonts,
-            clock,
-            installation,
-            served,
-            inspections,
-            prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
-            refuses_tests=settings.environment is Environment.PROD,
-        ),
+        signer=signer,
         tasks=TaskRunner(
             tasks,
             authority,
             session,
             keys,
+            journal,
             clock,
             settings.hsm.key_mode,
             installation,
@@ -222,8 +264,16 @@ def _worker(
                 clock,
                 core.inspector,
                 files.root,
+                statements,
             ),
-            CsrTasks(CsrWork(core.store, slot), session, keys, installation),
+            CsrTasks(
+                CsrWork(core.store, slot),
+                session,
+                keys,
+                journal,
+                installation,
+                statements,
+            ),
             TimestampTasks(TimestampWork(core.store, clock, slot), tsa),
             served,
             SampleSignatures(
@@ -240,7 +290,22 @@ def _worker(
         keys=keys,
         session=session,
         slot=slot,
-        upkeep=LevelUpkeep(UpkeepWork(core.store, clock, slot), core.documents, levels),
+        upkeep=LevelUpkeep(
+            UpkeepWork(core.store, clock, slot),
+            core.documents,
+            levels,
+            materials,
+            core.work_notifier,
+        ),
+        seals=SealRenewal(
+            core.store,
+            claims,
+            signer,
+            keys,
+            clock,
+            slot_host(slot),
+            timedelta(seconds=settings.signing.key_s),
+        ),
         served=served,
     )
 
@@ -296,7 +361,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             asyncio.create_task(repeat(_SWEEP_S, documents.run)),
             asyncio.create_task(repeat(_UPKEEP_S, documents.after_sessions)),
             asyncio.create_task(repeat(_UPKEEP_S, passing.sweep)),
-            asyncio.create_task(repeat(_UPKEEP_S, outside.upkeep.run)),
+            asyncio.create_task(repeat(_UPKEEP_S, outside.materials.forget)),
             asyncio.create_task(repeat(_CHORES_S, turns.give_on)),
             asyncio.create_task(repeat(EVERY_S, figures.look)),
             asyncio.create_task(repeat(_TELL_S, telling.hand_on)),
@@ -319,7 +384,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
             telling.delivery.withdraw,
         )
         outward = [
-            asyncio.create_task(outside.completion.run(stop)),
+            asyncio.create_task(outside.fetcher.run(stop)),
             asyncio.create_task(telling.run(stop)),
             asyncio.create_task(
                 BatchPreparer(preparation, core.work_channel).run(stop)

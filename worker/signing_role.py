@@ -41,6 +41,7 @@ from worker.leased_worker import LeasedWorker, Work
 from worker.pki.hsm_tasks import TASK_RENEW_S, TaskRunner
 from worker.signing.activation_keys import ActivationKeys
 from worker.signing.activation_signer import ActivationSigner
+from worker.signing.aging_seals import SealRenewal
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.level_maintenance import LevelUpkeep
 from worker.signing.turns import Turns
@@ -52,6 +53,7 @@ _BEAT_S: Final = 2.0
 _SWEEP_S: Final = 5.0
 _ORPHANS_S: Final = 300.0
 _UPKEEP_S: Final = 10.0
+_SEALS_S: Final = 10.0
 _BATCHES: Final = 2
 _CLOCK_REASON: Final = "the clock is more than 5 s off"
 _DOCUMENTS_REASON: Final = "documents are away, or another installation's"
@@ -71,6 +73,7 @@ class SigningWorker:
         slot: `signing/<host>/<n>`.
         upkeep: keeps published documents at their level.
         served: whether the HSM serves this record; by another's none signs.
+        seals: renews the seals of what waits for long.
     """
 
     core: Core
@@ -82,6 +85,7 @@ class SigningWorker:
     slot: str
     upkeep: LevelUpkeep
     served: GenerationCheck
+    seals: SealRenewal
     _worker: LeasedWorker = field(init=False)
     _activations: Work[ClaimedActivation] = field(init=False)
     _hsm_tasks: Work[TaskClaim] = field(init=False)
@@ -96,6 +100,8 @@ class SigningWorker:
     _stop: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     _was_choosy: bool = field(init=False, default=True)
     """Whether the last look was not for all that waits."""
+    _upkeep_woken: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    """Set where material of a published document's upkeep was delivered."""
     _turns: Turns = field(init=False)
     """Of the documents in hand."""
     _hands: int = field(init=False)
@@ -165,12 +171,16 @@ class SigningWorker:
             await self._worker.run(
                 stop,
                 hear_notifications(
-                    self.core.work_channel, self._worker.wake, self._free
+                    self.core.work_channel,
+                    self._worker.wake,
+                    self._free,
+                    self._upkeep_woken,
                 ),
                 _repeat(_BEAT_S, self._beat),
                 _repeat(_SWEEP_S, sweeping.expire_activations),
                 _repeat(_ORPHANS_S, self.tasks.sweep),
-                _repeat(_UPKEEP_S, self._keep_levels),
+                _repeat(_UPKEEP_S, self._keep_levels, self._upkeep_woken),
+                _repeat(_SEALS_S, self.seals.run),
             )
         finally:
             _log.info("worker.stopped", slot=self.slot)
@@ -341,7 +351,8 @@ class SigningWorker:
                 await self.keys.keep()
             except ApplianceError as exc:
                 status = HsmStatus.UNAVAILABLE
-                reason = f"no activation key: {exc.code.value}"
+                told = getattr(exc, "reason", "") or exc.code.value
+                reason = f"no activation key: {told}"
         async with self.core.store.write() as transaction:
             await WorkerStore(transaction).beat(
                 WorkerStatus(
@@ -354,11 +365,19 @@ class SigningWorker:
             )
 
 
-async def _repeat(every_s: float, work: Callable[[], Awaitable[object]]) -> None:
-    """Do something now and then, until cancelled; a failure is logged."""
+async def _repeat(
+    every_s: float,
+    work: Callable[[], Awaitable[object]],
+    woken: asyncio.Event | None = None,
+) -> None:
+    """Do something now and then, or when woken; until cancelled. Log failures."""
+    woken = woken or asyncio.Event()
     while True:
+        woken.clear()
         try:
             await work()
         except ApplianceError as exc:
             _log.warning("worker.chore_failed", code=exc.code.value)
-        await asyncio.sleep(every_s)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(every_s):
+                await woken.wait()

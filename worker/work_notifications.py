@@ -17,6 +17,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from appliance.bootstrap import WorkChannel
 from appliance.core import metrics
+from appliance.domain.ids import UPKEEP
 
 _log = structlog.get_logger(__name__)
 _LISTEN_S: Final = 1.0
@@ -55,17 +56,27 @@ class NotifiedWorker(Worker):
 
 
 async def hear_notifications(
-    channel: WorkChannel, wake: asyncio.Event, free: Callable[[], bool]
+    channel: WorkChannel,
+    wake: asyncio.Event,
+    free: Callable[[], bool],
+    upkeep: asyncio.Event | None = None,
 ) -> None:
-    """Set `wake` at each notification, until cancelled; Redis may come and go."""
+    """Set `wake` at each notification, until cancelled; Redis may come and go.
+
+    Args:
+        channel: of notifications.
+        wake: of the worker.
+        free: whether this worker can take work; a busy one leaves it to another.
+        upkeep: of what keeps published documents; set in its place.
+    """
     notified = asyncio.Event()
 
     async def listen() -> None:
         async for _ in channel.listen():
             notified.set()
 
-    async def job(_context: dict[str, Any], _activation: str) -> None:
-        wake.set()
+    async def job(_context: dict[str, Any], work: str) -> None:
+        (upkeep if upkeep and work.startswith(UPKEEP) else wake).set()
 
     listener = asyncio.create_task(listen())
     try:

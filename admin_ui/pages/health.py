@@ -118,6 +118,7 @@ async def _installation() -> dict[str, Any]:
     settings, now = core().settings, core().clock.now()
     async with core().core.store.read() as transaction:
         backup = await InstallationStore(transaction).last_backup()
+        audit = await InstallationStore(transaction).last_audit_check()
     overdue = await core().views.overdue()
     ends = await core().expiry.first_ends()
     state = await look(core().core.store, core().clock, settings)
@@ -130,6 +131,8 @@ async def _installation() -> dict[str, Any]:
         "levels": verdicts.of_levels(overdue),
         "backup": backup,
         "backups": verdicts.of_backup(backup, now, trial=settings.trial),
+        "audit": audit,
+        "audit_verdict": verdicts.of_audit(audit),
         "first_ends": [
             (kind, ends[kind], verdicts.of_certificate(kind, ends[kind], now))
             for kind in words.ENDING
@@ -148,6 +151,7 @@ def _troubles(
         return [one.state for one in verdicts]
 
     backups = [whole["backups"]] if whole["backups"] else []
+    audited = [whole["audit_verdict"]] if whole["audit_verdict"] else []
     missing = [State.BAD] * len(each["missing"])
     mixed = of([each["mixed"]] if each["mixed"] else [])
     unread = [State.ATTENTION] * len(facts.unreadable)
@@ -156,7 +160,7 @@ def _troubles(
         "parts": [State.GOOD if told == OK else State.BAD for told in checks.values()],
         "waiting": of([*(one for _, one in whole["queues"]), whole["levels"]]),
         "published": of(one for _, one in whole["published"]),
-        "ground": of([*backups, *(one.verdict for one in facts.grounds)]),
+        "ground": of([*backups, *audited, *(one.verdict for one in facts.grounds)]),
         "certificates": of(one for *_, one in whole["first_ends"]),
         "tsas": of(one.verdict for one in facts.tsas),
         "status": of(one.verdict for one in facts.outside),

@@ -26,6 +26,7 @@ async def show(person_id: str) -> Response:
     view = await _found(person_id)
     requests = await core().views.requests(RequestFilter(person=view.row.id))
     credentials = await core().credentials.of(view.row.id)
+    faults = await core().credential_faults.of(view.row.id)
     is_active = view.row.state is PersonState.ACTIVE
     revoked = is_active and is_revoked(credentials)
     # One who enrolled anew has the revoked one still, and a key that is being made.
@@ -38,6 +39,7 @@ async def show(person_id: str) -> Response:
         "parts/certificates.html" if is_partial() else "person.html",
         view=view,
         credentials=credentials,
+        credential_faults=faults,
         attacked=attacked,
         now=core().clock.now(),
         # Enrolled, and the HSM has not made key and certificate yet.

@@ -90,6 +90,9 @@ def create_api(core: ApiCore) -> Quart:
     app.extensions[verificar.RATE] = AddressRate(
         core.settings.stamp.looks_per_minute_address, core.clock
     )
+    app.extensions[verificar.EXAMINED_RATE] = AddressRate(
+        verificar.EXAMINED_PER_MINUTE, core.clock
+    )
     app.register_blueprint(home.blueprint)
     app.register_blueprint(revocar.blueprint)
     app.register_blueprint(verificar.blueprint)

@@ -75,8 +75,8 @@ class RequestsService(Protocol):
         """A person's requests in those states, newest first."""
         ...
 
-    async def get(self, person: PersonId, request: RequestId) -> RequestView:
-        """One of a person's requests.
+    async def detail(self, person: PersonId, request: RequestId) -> RequestView:
+        """One of a person's requests, to be told to them.
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`.

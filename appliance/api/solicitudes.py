@@ -65,7 +65,7 @@ async def list_requests() -> Response:
 async def show_request(solicitud: str) -> Response:
     """`GET /solicitudes/{id}`: all of one request; its ETag serves If-Match."""
     signer = await auth.signer()
-    view = await core().requests.get(signer.person, _request_id(solicitud))
+    view = await core().requests.detail(signer.person, _request_id(solicitud))
     versions = await core().requests.versions(view)
     told: answers.SignerRequestDetail = {
         **representations.detail(view, i18n.requested(), versions),

@@ -1,7 +1,8 @@
 """The page of a signature, behind the QR code of its stamp.
 
 Plain HTML for whoever holds the document. What it may tell, and what not, is
-`Verification`'s to say.
+`Verification`'s to say. It says *signed* only of a signature that was verified in the
+file that is kept; what could not be verified now is said to be neither valid nor not.
 """
 
 from http import HTTPStatus
@@ -14,6 +15,7 @@ from appliance.api.core import core
 from appliance.domain.appearance.details import CODE_LENGTH
 from appliance.domain.errors import ApplianceError
 from appliance.domain.text.civil_time import day_and_time, with_zone
+from appliance.domain.verification import Answer
 from appliance.web.auth import public
 from appliance.web.rate_limit import AddressRate
 from appliance.web.server.client_address import client_address
@@ -22,6 +24,11 @@ blueprint = Blueprint("verificar", __name__)
 
 RATE: Final = "rubrica.verify_rate"
 """Where the application keeps the counts."""
+EXAMINED_RATE: Final = "rubrica.verify_examined_rate"
+"""The same, of files that are examined for an address."""
+EXAMINED_PER_MINUTE: Final = 10
+"""Files that one address may have examined in a minute; what was examined before is
+told without."""
 _SHOWN_AT_MOST: Final = 100
 
 
@@ -31,7 +38,7 @@ async def verify(code: str) -> Response:
     """`GET /verificar/{code}`: what is known of that signature."""
     cast("AddressRate", current_app.extensions[RATE]).count(client_address())
     lang = pages.reader_language()
-    known = await core().verification.look(code)
+    known = await core().verification.look(code, _may_examine)
     if known is None:
         return _unindexed(
             pages.show(
@@ -42,6 +49,12 @@ async def verify(code: str) -> Response:
                 errors={},
             )
         )
+    if known.answer is not Answer.YES:
+        # Nothing that only the record says is told.
+        is_refuted = known.answer is Answer.NO
+        return _unindexed(
+            pages.show("verificar_sin.html", HTTPStatus.OK, is_refuted=is_refuted)
+        )
     return _unindexed(
         pages.show(
             "verificar.html",
@@ -50,8 +63,19 @@ async def verify(code: str) -> Response:
             signed_at=with_zone(known.signed_at, lang),
             newest=known.newest,
             earlier=[(day_and_time(each.made, lang), each) for each in known.earlier],
+            is_code_in_document=known.is_code_in_document,
         )
     )
+
+
+def _may_examine() -> bool:
+    """Return whether a file may be examined for the caller's address now."""
+    rate = cast("AddressRate", current_app.extensions[EXAMINED_RATE])
+    try:
+        rate.count(client_address())
+    except ApplianceError:
+        return False
+    return True
 
 
 @blueprint.errorhandler(ApplianceError)

@@ -8,6 +8,7 @@ each with the keys of its role's secret files and the use cases that need them.
 from appliance.bootstrap.admin import AdminServiceRegistry, open_admin
 from appliance.bootstrap.certificates import (
     open_auto_renewal,
+    open_credential_faults,
     open_expiry,
     open_trust,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "open_admin",
     "open_auto_renewal",
     "open_core",
+    "open_credential_faults",
     "open_documents",
     "open_expiry",
     "open_front",

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 
 from appliance.appearance.content import Stamping
 from appliance.appearance.samples import StampSamples
-from appliance.bootstrap.certificates import open_expiry, open_trust
+from appliance.bootstrap.certificates import (
+    open_credential_faults,
+    open_expiry,
+    open_trust,
+)
 from appliance.bootstrap.core import (
     Core,
     OpensCore,
@@ -14,6 +18,7 @@ from appliance.bootstrap.core import (
     document_sealer,
     open_core,
 )
+from appliance.bootstrap.hosts import open_belief
 from appliance.console.expiry_notices import Expiry
 from appliance.console.views import ConsoleViews
 from appliance.core.secrets.key_files import KeyFile
@@ -33,12 +38,15 @@ from appliance.identity.registration_officers import RegistrationOfficers
 from appliance.identity.totp_reset import PersonFactor
 from appliance.integrators.integrators import Integrators
 from appliance.integrators.logos import Logos
+from appliance.keys.count_clearings import CountClearings
 from appliance.keys.health import Health
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.keys.signing_hosts import SigningHosts
 from appliance.mail.mail_views import MailViews
 from appliance.pki.ca_files import read_certificate
 from appliance.pki.ca_overview import OwnAuthorityViews
 from appliance.pki.certificates import Certificates
+from appliance.pki.credential_faults import CredentialFaults
 from appliance.pki.credentials import Credentials
 from appliance.pki.revocation import Revocations
 from appliance.pki.revocation_pins import RevocationPins
@@ -69,6 +77,7 @@ class AdminServiceRegistry:
     trust: Trust
     expiry: Expiry
     credentials: Credentials
+    credential_faults: CredentialFaults
     revocation_pins: RevocationPins
     integrators: Integrators
     webhooks: WebhookEndpoints
@@ -134,6 +143,7 @@ async def open_admin(
                 core.tables,
                 core.clock_check,
                 core.documents.check,
+                SigningHosts(store, open_belief(settings), clock),
             ),
             tasks=HsmTasks(store, clock, role, core.process, core.work_notifier),
             certificates=Certificates(store, clock),
@@ -141,6 +151,7 @@ async def open_admin(
             trust=trust,
             expiry=open_expiry(core),
             credentials=Credentials(store, clock, trust, revocations, core.inspector),
+            credential_faults=open_credential_faults(core),
             revocation_pins=RevocationPins(store, clock, passwords),
             integrators=Integrators(store, lookup, clock, settings.environment),
             webhooks=WebhookEndpoints(store, sealer, clock, AddressRules.of(settings)),
@@ -152,7 +163,7 @@ async def open_admin(
             ),
             invitations=invitations,
             views=ConsoleViews(store, sealer, lookup, clock),
-            officers=RegistrationOfficers(store, clock),
+            officers=RegistrationOfficers(store, clock, CountClearings(lookup)),
             person_factor=PersonFactor(store, sealer, clock, settings.installation),
             reissue=Reissue(store, invitations, revocations, clock),
             logos=Logos(store, core.inspector, clock),

@@ -13,6 +13,7 @@ from appliance.pki.automatic_renewal import AutoRenewal
 from appliance.pki.ca_files import read_certificate
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.certificates import Certificates
+from appliance.pki.credential_faults import CredentialFaults
 from appliance.pki.validation.trust_anchors import Trust
 
 
@@ -24,6 +25,22 @@ def open_trust(core: Core) -> Trust:
     """
     path = core.settings.root_file
     return Trust(core.store, core.clock, lambda: read_certificate(path))
+
+
+def open_credential_faults(core: Core) -> CredentialFaults:
+    """Credentials that signing workers refuse.
+
+    Args:
+        core: open.
+    """
+    settings = core.settings
+    files = settings.root_file, settings.ca_file
+
+    def own() -> tuple[bytes | None, bytes | None]:
+        root, ca = files
+        return read_certificate(root), read_certificate(ca)
+
+    return CredentialFaults(core.store, open_trust(core), own)
 
 
 def open_expiry(core: Core) -> Expiry:

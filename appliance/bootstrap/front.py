@@ -19,6 +19,7 @@ from appliance.bootstrap.core import (
     document_sealer,
     open_core,
 )
+from appliance.bootstrap.hosts import open_belief
 from appliance.console.expiry_notices import Expiry
 from appliance.core.background import Shielded
 from appliance.core.messaging import connect, redis_settings
@@ -64,14 +65,13 @@ from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.integrators.call_rates import CallRates
 from appliance.integrators.integrators import Integrators
 from appliance.integrators.logos import Logos
-from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.change_password import PasswordChange
+from appliance.keys.count_clearings import CountClearings
 from appliance.keys.health import Health, SharedHealth
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import SigningPasswords
-from appliance.keys.worker_identities import PinnedIdentities
 from appliance.pki.certificates import Certificates
 from appliance.pki.credentials import Credentials
 from appliance.pki.csr import SigningRequests
@@ -93,6 +93,7 @@ from appliance.signing.requests import Requests
 from appliance.signing.sign import Signing
 from appliance.signing.sign_batch import BatchSigning
 from appliance.signing.signature_lookup import Verification
+from appliance.signing.signature_proof import SignatureProofs
 from appliance.signing.signer_quotas import SignerQuotas
 from appliance.signing.signing_calls import SigningCalls
 from appliance.signing.single_calls_here import SingleCallsHere
@@ -192,15 +193,14 @@ async def open_front(
         rates = CallRates(partial(connect, redis_settings(settings)), clock)
         tokens = AccessTokens(store, sealer, clock, settings)
         attempts = PasswordAttempts(
-            store, signing_passwords, clock, settings.signing, settings.installation
-        )
-        hosts = SigningHosts(
             store,
-            PinnedIdentities(settings.worker_identity_file),
+            signing_passwords,
             clock,
+            settings.signing,
             settings.installation,
-            PinnedFormat(settings.activation_format_file),
+            CountClearings(lookup),
         )
+        hosts = SigningHosts(store, open_belief(settings), clock)
         stamping = Stamping(settings.stamp, settings.verify_url)
         signing = Signing(
             store,
@@ -215,6 +215,7 @@ async def open_front(
             Reexamination(
                 store, Inspections(store, core.documents, core.inspector, clock)
             ),
+            settings.signature_profile,
         )
         revocations = Revocations(store, clock)
         issuing = Issuance(
@@ -292,6 +293,7 @@ async def open_front(
                     core.tables,
                     core.clock_check,
                     core.documents.check,
+                    hosts,
                 )
             ),
             tasks=tasks,
@@ -400,7 +402,10 @@ async def open_front(
             frame_batches=EmbedSessionBatches(
                 store, frame_signing, signing, requests, progress
             ),
-            verification=Verification(store),
+            verification=Verification(
+                store,
+                SignatureProofs(store, core.documents, core.inspector, trust, clock),
+            ),
             logos=Logos(store, core.inspector, clock),
         )
         listening = asyncio.create_task(core.completion_notifier.run())

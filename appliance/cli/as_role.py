@@ -30,6 +30,7 @@ ROLES: Final[dict[tuple[str, ...], str | None]] = {
     ("documents",): MIGRATE,
     ("health",): MIGRATE,
     ("hsm",): "signing",
+    ("hsm", "admit"): None,
     ("hsm", "pins"): None,
     ("init",): None,
     ("integrator",): MIGRATE,
@@ -53,6 +54,8 @@ ROLES: Final[dict[tuple[str, ...], str | None]] = {
     ("timestamps", "try"): "chores",
     ("trust",): MIGRATE,
     ("up",): None,
+    ("upgrade",): MIGRATE,
+    ("upgrade", "--close"): None,
     ("verify",): MIGRATE,
     ("webhooks",): None,
     ("worker", "chores"): "chores",
@@ -155,14 +158,16 @@ def role_of(arguments: Sequence[str]) -> str | None:
 def of_this_host(arguments: Sequence[str], role: str) -> str:
     """The role, or where it is masked, another one that may do a command too.
 
-    What the database says of its tables every role with a user there may ask, also on
-    a host that migrates nothing and has no password of `rubrica-migrate`.
+    What the database says of its tables, and of processes and hosts, every role with a
+    user there may ask, also on a host that migrates nothing and has no password of
+    `rubrica-migrate`.
 
     Args:
         arguments: after `rubrica`.
         role: whose work it is.
     """
-    if command_of(arguments)[:2] != ["database", "check"]:
+    words = command_of(arguments)
+    if words[:2] != ["database", "check"] and words[:1] != ["upgrade"]:
         return role
     return next((each for each in _ASK_DATABASE if unit_text(each)), role)
 

@@ -58,6 +58,13 @@ def register(
         "file", type=Path, help="PEM: the certificate first, then each one's issuer"
     )
     handle(take, _import)
+    check = parts.add_parser(
+        "check",
+        help="list the keys in use that signing workers refuse, and why",
+        epilog="Exit status: 0, there is none; 1, some are. Keys on the token and "
+        "the roots that a signing host pins are not looked at.",
+    )
+    handle(check, _check)
 
 
 async def _list(front: "ServiceRegistry", args: argparse.Namespace) -> int:
@@ -74,6 +81,20 @@ async def _list(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     ]
     say(table(("serial", "state", "cuil", "name", "until"), rows))
     return 0
+
+
+async def _check(front: "ServiceRegistry", _args: argparse.Namespace) -> int:
+    from appliance.bootstrap import open_credential_faults  # noqa: PLC0415 (heavy)
+
+    rows = [
+        (one.credential, format_cuil(one.cuil), one.fault.value)
+        async for one in open_credential_faults(front.core).all()
+    ]
+    if not rows:
+        say("every key in use is its person's, by its certificate")
+        return 0
+    say(table(("credential", "cuil", "fault"), rows))
+    return 1
 
 
 async def _show(front: "ServiceRegistry", args: argparse.Namespace) -> int:

@@ -1,12 +1,17 @@
 """Sub-commands of the core: settings, tables, roles, and operators' work."""
 
 import argparse
+import os
+import sys
 from importlib.metadata import entry_points
+from typing import Final
 
 from appliance.cli.arguments import Subparsers
 from appliance.runtime.loading import loading
 from appliance.runtime.process_title import set_title
-from appliance.settings import load_settings
+from appliance.settings import Settings, SettingsError, load_settings
+
+_EX_CONFIG: Final = 78
 
 
 def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
@@ -74,11 +79,43 @@ def _up(args: argparse.Namespace) -> int:
     settings = load_settings(args.settings)
     set_title("up")
     configure_logging(settings.log, "up")
+    if settings.worker_identity_file.exists():
+        _prepare_own_host(settings)
     with loading():
         preloads = entry_points(group="rubrica.preloads")
         begun = [each.load()(settings) for each in preloads]
         roles = {each.name: each.load() for each in entry_points(group="rubrica.roles")}
     return supervisor.up(settings, roles, [wait for wait in begun if wait])
+
+
+def _prepare_own_host(settings: Settings) -> None:
+    """Admit this machine, whatever its name is by now: all roles are its own.
+
+    In a process of its own: the roles that are forked from here must not find the
+    host's private key in their memory.
+
+    Raises:
+        SettingsError: the key cannot be used, or a file cannot be written.
+    """
+    child = os.fork()
+    if child == 0:
+        status = _EX_CONFIG
+        try:
+            from appliance.core.secrets.own_host import (  # noqa: PLC0415 (apart)
+                prepare_own_host,
+            )
+
+            prepare_own_host(settings)
+            status = 0
+        except SettingsError as exc:
+            sys.stderr.write(f"{exc}\n")
+            sys.stderr.flush()
+        finally:
+            os._exit(status)
+    _, ended = os.waitpid(child, 0)
+    if os.waitstatus_to_exitcode(ended) != 0:
+        msg = f"{settings.host_key_file}: this host's key cannot be used"
+        raise SettingsError(msg)
 
 
 def _serve(args: argparse.Namespace) -> int:

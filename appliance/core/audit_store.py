@@ -15,8 +15,8 @@ from appliance.core.database.tables import (
     audit_event,
     audit_writer,
     integrator_event,
-    mail_message,
     person_vouch,
+    security_notice,
     signature_request,
 )
 from appliance.domain.audit import GENESIS, AuditEvent, AuditRow, chain
@@ -71,7 +71,7 @@ _ACQUAINTED: Final = union(
 _TELL_OF_PERSON: Final = insert(integrator_event).from_select(
     ["integrator", *_TOLD_COLUMNS], select(_ACQUAINTED.c.integrator, *_TOLD)
 )
-_NOTIFY: Final = insert(mail_message)
+_NOTIFY: Final = insert(security_notice)
 _NEWEST: Final = (
     select(audit_writer.c.n, audit_writer.c.hash)
     .where(audit_writer.c.id == bindparam("writer"))
@@ -186,7 +186,6 @@ class SqlAudit:
             "id": new_id(),
             "person": person,
             "kind": NOTICES[event.event].value,
-            "detail": {},
             "state": MailState.PENDING.value,
             "answer": "",
             "tries": 0,

@@ -10,6 +10,7 @@ from appliance.core.database.tables import (
     batch_preparation,
     hsm_task,
     integrator,
+    outside_job,
 )
 from appliance.core.unit_of_work import Store
 from appliance.domain.vocab import ActivationState, TaskState
@@ -37,8 +38,15 @@ class BacklogStore(Store):
 
     async def activations(self, at: datetime, *, outside: bool) -> Backlog:
         """Activations that may be claimed, or wait for a TSA or CA."""
+        # `outside` is of the version before, which hands whole documents out.
+        abroad = or_(
+            activation.c.outside,
+            select(outside_job.c.id)
+            .where(outside_job.c.id == activation.c.id)
+            .exists(),
+        )
         among = and_(
-            activation.c.state.in_(_ACTIVATIONS), activation.c.outside.is_(outside)
+            activation.c.state.in_(_ACTIVATIONS), abroad if outside else ~abroad
         )
         if outside:
             # Each look at a TSA that is away puts them off: they wait all the same.

@@ -5,11 +5,14 @@ from typing import Final
 
 from sqlalchemy import select
 
+from appliance.core.database.engines import open_engines
 from appliance.core.database.tables import document, installation
 from appliance.core.database.upsert import insert_into
-from appliance.core.unit_of_work import Store
+from appliance.core.unit_of_work import Store, store_faults
+from appliance.domain.audit_check import AuditCheck
 from appliance.domain.generation import NONE, Generation
 from appliance.domain.ids import IntegratorId
+from appliance.settings import Settings
 
 DOCUMENTS: Final = "documents"
 """Row of the mark on the folder of documents."""
@@ -17,6 +20,8 @@ GENERATION: Final = "generation"
 """Row of the last take-over, as text; none: there was none."""
 BACKUP: Final = "backup"
 """Row of when the last backup was made; none: none ever was."""
+AUDIT: Final = "audit"
+"""Row of the outcome of the last `rubrica audit verify`; none: it never ran."""
 RESTORED: Final = Generation(-1)
 """What stands there when a backup was brought back."""
 
@@ -72,6 +77,11 @@ class InstallationStore(Store):
         told = await self._value(BACKUP)
         return None if told is None else datetime.fromisoformat(told)
 
+    async def last_audit_check(self) -> AuditCheck | None:
+        """Outcome of the last check of the whole audit; None: there was none."""
+        told = await self._value(AUDIT)
+        return None if told is None else AuditCheck.parse(told)
+
     async def _value(self, name: str) -> str | None:
         query = select(installation.c.value).where(installation.c.name == name)
         value: str | None = (await self._connection.execute(query)).scalar()
@@ -85,3 +95,31 @@ class InstallationStore(Store):
             .limit(limit)
         )
         return [(IntegratorId(row.integrator), row.sha256) for row in rows]
+
+
+async def note_audit_check(settings: Settings, outcome: AuditCheck) -> None:
+    """Keep the outcome of a check of the whole audit.
+
+    Nothing is added to the audit, not even a chain: who checks it leaves it as it is.
+
+    Args:
+        settings: of the installation.
+        outcome: of the check.
+
+    Raises:
+        ApplianceError: `STORE_UNAVAILABLE`.
+    """
+    engines = open_engines(settings)
+    try:
+        with store_faults():
+            async with engines.writing() as connection:
+                told = insert_into(connection, installation).values(
+                    name=AUDIT, value=outcome.to_text()
+                )
+                await connection.execute(
+                    told.on_conflict_do_update(
+                        index_elements=["name"], set_={"value": told.excluded.value}
+                    )
+                )
+    finally:
+        await engines.dispose()

@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 
 from appliance.core.database.password_files import read_password
 from appliance.core.system.dead_connections import OPTIONS
-from appliance.domain.ids import ActivationId, RequestBatchId, TaskId
+from appliance.domain.ids import ActivationId, RequestBatchId, TaskId, UpkeepWorkId
 from appliance.settings import Settings
 
 QUEUE = "rubrica:ring"
@@ -176,7 +176,9 @@ class RedisWorkNotifier:
     def __init__(self, settings: RedisSettings) -> None:
         self._link = RedisLink(partial(connect_queue, settings))
 
-    async def notify(self, work: ActivationId | TaskId | RequestBatchId) -> None:
+    async def notify(
+        self, work: ActivationId | TaskId | RequestBatchId | UpkeepWorkId
+    ) -> None:
         """Tell any worker that there is work; never raises."""
 
         async def tell(pool: ArqRedis) -> None:

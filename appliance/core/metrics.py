@@ -379,6 +379,17 @@ BACKUP_MADE: Final = _gauge(
     "When the last backup was made; not told where none ever was.",
     roles=_CHORES,
 )
+AUDIT_WRONG: Final = _gauge(
+    "rubrica_audit_wrong",
+    "Broken chains and unexplained facts that the last check of the audit found; not "
+    "told where none ever ran.",
+    roles=_CHORES,
+)
+AUDIT_CHECKED: Final = _gauge(
+    "rubrica_audit_last_check_timestamp_seconds",
+    "When that check ended.",
+    roles=_CHORES,
+)
 DISK_FREE: Final = _gauge(
     "rubrica_documents_disk_free_bytes",
     "Free room on the disk of the documents.",

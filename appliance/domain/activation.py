@@ -161,6 +161,10 @@ class Activation:
     claim_by: datetime
     """Until when a worker may take it."""
     documents: tuple[ActivationDocument, ...]
+    profile: dict[str, object] | None = field(default=None, kw_only=True)
+    """The installation's profile by the settings of the front, as
+    `SignatureProfile.to_json` has it; None: a version before did not record it. It
+    explains a refusal: what a signature is bound to is the resolved profile."""
 
 
 def activation_data(activation: Activation, key_version: int) -> bytes:
@@ -278,6 +282,8 @@ class ActivationKey:
     """SHA-256, in hex, of the SubjectPublicKeyInfo of the identity that signed."""
     signature: bytes = field(repr=False)
     made: datetime
+    host_signature: bytes | None = field(default=None, repr=False)
+    """Of the host's own key; None in format 1."""
 
     @property
     def format(self) -> ActivationFormat:
@@ -315,11 +321,14 @@ def newest_of_each(
     now: datetime,
     oldest: ActivationFormat = ActivationFormat.FIRST,
 ) -> list[ActivationKey]:
-    """The newest key of each host that may be sealed to now, by host.
+    """The key of each host that is to be sealed to now, by host.
 
-    A key of a later format is newer than any of an earlier one. An epoch before the
-    last or after the next is none: its private half is gone or about to be, or
-    somebody's clock is wrong by more than an epoch.
+    A key of a later format comes before any of an earlier one, and of one format that
+    of the present epoch: the next epoch's is published ahead, and its private half
+    lives longer. The next one is for a front whose clock is ahead, the last one for a
+    front whose clock is behind. An epoch before the last or after the next is none: its
+    private half is gone or about to be, or somebody's clock is wrong by more than an
+    epoch.
 
     Args:
         keys: published ones, of any epochs.
@@ -328,10 +337,18 @@ def newest_of_each(
         oldest: format that counts.
     """
     newest: dict[str, ActivationKey] = {}
+    # The last one that fits counts: of each format the present epoch's, if it is there.
+    order = (-1, 1, 0)
     for key in sorted(keys, key=attrgetter("epoch")):
-        present = key.format.epoch_at(now)
-        if key.format >= oldest and present - 1 <= key.epoch <= present + 1:
-            newest[key.host] = key
+        ahead = key.epoch - key.format.epoch_at(now)
+        known = newest.get(key.host)
+        if key.format < oldest or ahead not in order:
+            continue
+        if known is not None and known.format is key.format:
+            before = known.epoch - known.format.epoch_at(now)
+            if order.index(before) > order.index(ahead):
+                continue
+        newest[key.host] = key
     chosen = [newest[host] for host in sorted(set(hosts)) if host in newest]
     return chosen[:MAX_HOSTS]
 
@@ -348,8 +365,6 @@ class Claim(Activation):
     """Claims since a document last came to a result, this one among them."""
     seal: Seal | None = field(repr=False, default=None)
     """What this host may open; None once no key is needed any more."""
-    outside: bool = False
-    """Whether it was handed to the role that has a network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,9 +382,6 @@ class LeasePolicy:
     in the finish phase it is then taken only after a lease's time of rest."""
     suspect: int
     """Claims without a result after which it may be what ends its workers."""
-    outside: bool = False
-    """Whether the claimant has a network and no keys: it takes what was handed to it
-    and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +405,8 @@ class CodedItem:
     person: PersonId
     signed_at: datetime
     """When its key was used."""
+    field: str | None = None
+    """Full name of the document's own field that it is in; None: a new one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,20 @@ from appliance.domain.vocab import (
     CertificateState,
     CredentialState,
     RevocationReason,
+    VouchedBy,
 )
 
 ARC: Final = "2.25.203864791873263086617336735730773149798"
 """Root of the project's object identifiers. Source: ITU-T X.667, 7 (a UUID)."""
+POLICIES: Final = {
+    VouchedBy.VOUCHED: f"{ARC}.1.1",
+    VouchedBy.OFFICER: f"{ARC}.1.2",
+    VouchedBy.EXTERNAL: f"{ARC}.1.3",
+    VouchedBy.DEMO: f"{ARC}.1.4",
+    VouchedBy.TEST: f"{ARC}.1.6",
+}
+"""How a person came to be certified, as a certificate policy, dotted; never changed or
+reused. Source: decisions "who may be certified"."""
 STATUS_KINDS: Final = frozenset({CertificateKind.SIGNER, CertificateKind.TSA})
 """Whose status OCSP tells; of its own responder nobody is to ask."""
 TSA_REASONS: Final = (
@@ -199,6 +209,8 @@ class StatusKind(StrEnum):
 
     OCSP = "ocsp"
     """An OCSPResponse about one certificate."""
+    OCSP_NOW = "ocsp_now"
+    """The same, which names no nextUpdate: for what it was asked for alone."""
     CRL = "crl"
     """A CertificateList from one address."""
     REVOKED = "revoked"

@@ -4,13 +4,16 @@ Plain facts that are stored with the document, so that geometry and refusals
 need no parser later. Nothing here reads a PDF.
 """
 
+import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby, repeat
 from typing import Any, Final, NamedTuple, cast
 
+from appliance.domain.canonical_json import canonical_json
 from appliance.domain.ids import DocumentId
 from appliance.domain.text.untrusted_json import boolean, docmdp, rect, text, texts
 
@@ -288,8 +291,15 @@ class SigningFacts:
         return next((field for field in self.empty if field.name == name), None)
 
 
+class _Remembered:
+    """Room for a hash that belongs to an object and is none of its fields."""
+
+    __slots__ = ("_basis",)
+    _basis: str
+
+
 @dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(_Remembered):
     """All that the sandbox says of one PDF that can be taken in.
 
     A file that cannot is a `DocumentRefusedError`, never an `Inspection`.
@@ -319,6 +329,59 @@ class Inspection:
         """An earlier version made it: this one may say something else."""
         return self.inspector_version < INSPECTOR_VERSION
 
+    @property
+    def basis_sha256(self) -> str:
+        """SHA-256, hex, of the facts that a signature's bytes and stamp follow from.
+
+        Computed from the facts, never read from the record: a stored hash would be a
+        claim about the row that it stands in. Computed once an object, since thousands
+        of pages take milliseconds.
+
+        Source: RFC 8785.
+        """
+        try:
+            return self._basis
+        except AttributeError:
+            found = hashlib.sha256(canonical_json(_basis_of(self))).hexdigest()
+            object.__setattr__(self, "_basis", found)
+            return found
+
+
+def _basis_of(inspection: Inspection) -> dict[str, object]:
+    """The facts of `basis_sha256`; another version may say more beside them."""
+    return {
+        "pages": [_finite(run) for run in _page_runs(inspection, plain_unit=True)],
+        "marks": [_finite([mark.page, *mark.rect]) for mark in inspection.marks],
+        "fields": [
+            # Escaped: a name of a file may hold half of a character.
+            [json.dumps(field.name), field.page, _finite(field.rect or ())]
+            for field in inspection.signing.empty
+        ],
+        # Of a strange file it is larger than a number of JSON can be.
+        "lastNumber": str(inspection.last_number),
+    }
+
+
+def _finite(numbers: Sequence[float]) -> list[object]:
+    """Numbers as JSON has them; of those that it lacks, such as an infinity, a word."""
+    return [each if math.isfinite(each) else str(each) for each in numbers]
+
+
+def _page_runs(
+    inspection: Inspection, *, plain_unit: bool = False
+) -> list[list[float]]:
+    """Pages in a row that look alike as one entry, with their number first.
+
+    Args:
+        inspection: of the document.
+        plain_unit: write a unit of user space that is one point, too.
+    """
+    return [
+        [len(list(run)), box.x0, box.y0, box.x1, box.y1, box.rotate]
+        + ([] if box.user_unit == 1 and not plain_unit else [box.user_unit])
+        for box, run in groupby(inspection.pages)
+    ]
+
 
 def inspection_to_json(inspection: Inspection) -> dict[str, object]:
     """The stored form, of which each list of requests reads many.
@@ -328,11 +391,7 @@ def inspection_to_json(inspection: Inspection) -> dict[str, object]:
     """
     fields = asdict(replace(inspection, pages=()))
     del fields["pages"]
-    fields["page_runs"] = [
-        [len(list(run)), box.x0, box.y0, box.x1, box.y1, box.rotate]
-        + ([] if box.user_unit == 1 else [box.user_unit])
-        for box, run in groupby(inspection.pages)
-    ]
+    fields["page_runs"] = _page_runs(inspection)
     fields["signing"] = signing_facts_to_json(inspection.signing)
     fields["marks"] = [[mark.page, *mark.rect] for mark in inspection.marks]
     fields["findings"] = [finding.value for finding in inspection.findings]

@@ -14,6 +14,7 @@ from appliance.domain.identity import parse_cuil
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.requests.preset import SignaturePreset, effective
+from appliance.domain.requests.request import RequestView
 from appliance.domain.requests.request_batch import BatchStanding
 from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters, SignParameters
@@ -156,6 +157,8 @@ class EmbedSessionView:
     withdrawn: bool = False
     """It is cancelled, and nobody left it here: the integrator withdrew the request,
     or its time ran out."""
+    request: RequestView | None = None
+    """The request that the document belongs to, once there is one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,9 @@ class WorkerStatus:
     """`ready`, `unavailable`, `pin`, `left` by an HSM that serves another restore of
     the record, or `none` for a worker without HSM."""
     reason: str
+    activation_format: int | None = None
+    """Newest format of activations that the process knows; None: the first alone, as
+    every process of the version before. The store records this version's."""
 
 
 def slot_host(slot: str) -> str:

@@ -233,6 +233,16 @@ class Credential:
 
 
 @dataclass(frozen=True, slots=True)
+class LockedKey:
+    """`outer` of a credential, which the right password of its person opens."""
+
+    id: CredentialId
+    outer: bytes = field(repr=False)
+    aad: bytes = field(repr=False)
+    """As `credential_aad` gives it, by the person who types the password."""
+
+
+@dataclass(frozen=True, slots=True)
 class Integrator:
     """Who sends documents to be signed."""
 
@@ -296,3 +306,5 @@ class SigningSecret:
     counted: int = 0
     """Wrong passwords since the last right one."""
     locked_at: datetime | None = None
+    cleared: str | None = field(repr=False, default=None)
+    """Proof of when `counted` was last set to nothing (`CountClearings`)."""

@@ -17,12 +17,16 @@ BatchId = NewType("BatchId", str)
 RequestBatchId = NewType("RequestBatchId", str)
 """`loteId`: of what an integrator's backend asked one person to sign at once."""
 TaskId = NewType("TaskId", str)
+UpkeepWorkId = NewType("UpkeepWorkId", str)
+"""Name of a document's upkeep among what workers are notified of."""
 UploadId = NewType("UploadId", str)
 """`documentoId`: of what an integrator's backend uploaded."""
 
 MAX_REQUEST_ID = 2**53 - 1
 """The largest integer that every JSON reader keeps exactly (RFC 8259, 6)."""
 
+UPKEEP = "upkeep:"
+"""How the name of an upkeep begins among what workers are notified of."""
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _LOW_48 = (1 << 48) - 1
 _BELOW_VERSION = (1 << 76) - 1
@@ -35,6 +39,15 @@ def is_id(text: str) -> bool:
         text: of an address or a body.
     """
     return bool(_ID.fullmatch(text))
+
+
+def upkeep_work(upkeep: str) -> UpkeepWorkId:
+    """Name an upkeep for those who are notified.
+
+    Args:
+        upkeep: its id.
+    """
+    return UpkeepWorkId(f"{UPKEEP}{upkeep}")
 
 
 def new_id() -> str:

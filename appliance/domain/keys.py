@@ -2,8 +2,13 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from appliance.domain.ids import CredentialId, PersonId
+
+_OWN: Final = b"rubrica-"
+"""Prefix of the CKA_IDs of the installation's own keys. A CKA_ID that a worker makes up
+for a user's key is 16 bytes of a hash."""
 
 
 class TokenRole(StrEnum):
@@ -104,6 +109,34 @@ class KeyReference:
 
     token: TokenRole
     cka_id: bytes
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it names a key of the installation, made already or to be made.
+
+        Everything on the pki token is the installation's. On the firma token these are
+        the keep-alive key, the worker identity, each master key and generation, and
+        keys of `rubrica hsm check`.
+        """
+        return self.token is not TokenRole.FIRMA or self.cka_id.startswith(_OWN)
+
+
+@dataclass(frozen=True, slots=True)
+class ResidentKey:
+    """A user's key pair on the firma token: its CKA_ID, and which key that has to be.
+
+    A CKA_ID comes from a row. The public key comes from the owner's certificate, so
+    the HSM session uses no other key than the one that was certified.
+    """
+
+    cka_id: bytes
+    spki: bytes = field(repr=False)
+    """The public key, SubjectPublicKeyInfo in DER."""
+
+    @property
+    def reference(self) -> KeyReference:
+        """Token and CKA_ID."""
+        return KeyReference(TokenRole.FIRMA, self.cka_id)
 
 
 @dataclass(frozen=True, slots=True)

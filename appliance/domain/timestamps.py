@@ -1,5 +1,6 @@
 """What is asked of a timestamping authority, in plain values (RFC 3161)."""
 
+import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
@@ -10,6 +11,14 @@ from appliance.domain.keys import DigestAlgorithm
 
 TIMESTAMP_POLICY: Final = f"{ARC}.2.1"
 """Policy under which the internal authority stamps; never changed or reused."""
+
+_NONCE_BITS: Final = 63
+"""One less than a 64-bit integer's: some authorities read no longer one."""
+
+
+def new_nonce() -> int:
+    """Make the nonce of a question."""
+    return secrets.randbits(_NONCE_BITS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,8 @@ class CheckCode(StrEnum):
 
 REASON_CHARS: Final = 300
 """Longest reason, in characters."""
+ALTERNATE_CHARS: Final = 300
+"""Longest part of an alternate name: an address at its end fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +225,9 @@ class SignatureReport:
     """Serial number of the signing certificate, lower-case hexadecimal."""
     is_timestamp: bool = False
     """A document timestamp that is broken, and no signature of a person."""
+    alternate: str = ""
+    """Last characters of the alternate name of its field (`/TU`), at most
+    `ALTERNATE_CHARS`; empty: it has none."""
 
     def checks(self) -> Iterator[tuple[str, Check]]:
         """Each question by its name, in the order in which people read them."""

@@ -270,7 +270,13 @@ class Ceremony:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
         integrator = session.integrator.id
         pdf = await self._documents.stream(integrator, view.document.sha256)
+        await self._note_shown(view)
         return view.document.name, pdf
+
+    async def _note_shown(self, view: EmbedSessionView) -> None:
+        """Record what the signer fetched: signing elsewhere goes by it, too."""
+        if view.request is not None:
+            await self._requests.note_shown([view.request], drawn=True)
 
     async def saw(self, session: EmbedSession, sha256: str) -> None:
         """The signer was shown the document.
@@ -309,7 +315,9 @@ class Ceremony:
         if not 1 <= page <= pages:
             raise PageOutOfRangeError(page, pages)
         wanted = PageWanted(session.integrator.id, view.document.sha256, page, PAGE_DPI)
-        return await self._pictures.get(wanted)
+        png = await self._pictures.get(wanted)
+        await self._note_shown(view)
+        return png
 
     async def identify(self, session: EmbedSession, claim: Claim, address: str) -> bool:
         """Match who the signer says to be; False when the CUIL must be asked for.
@@ -369,7 +377,9 @@ class Ceremony:
         Raises:
             ApplianceError: `IDENTITY_MISMATCH`.
         """
-        return await self._frame_requests.listed(session)
+        found = await self._frame_requests.listed(session)
+        await self._requests.note_shown(found, drawn=False)
+        return found
 
     async def choose(
         self, session: EmbedSession, request: RequestId

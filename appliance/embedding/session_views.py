@@ -31,6 +31,7 @@ from appliance.embedding.session_steps import audit
 from appliance.integrators.session_store import SessionStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
+from appliance.pki.validation.credential_statement import as_certified
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
@@ -117,6 +118,7 @@ class EmbedSessionViews:
                 state is EmbedSessionState.CANCELLED
                 and now.state is not SessionState.CANCELLED
             ),
+            request=request,
         )
 
     async def _signed(
@@ -317,6 +319,7 @@ async def _signer(
     issuer, legal = "", LegalWord.ELECTRONIC
     if credential is not None:
         issuer = _issuer(credential.certificate)
+        person = as_certified(person, credential)
         if credential.vouched_by in {VouchedBy.DEMO, VouchedBy.TEST}:
             legal = LegalWord.DEMO
     if trial:

@@ -271,6 +271,7 @@ class Enrolment:
                     },
                 )
             )
+            await self._issuing.begin_tries(transaction, person, chosen.signing)
             await self._issuing.submit(
                 transaction, plan, person, vouched_by, unlock, actor
             )

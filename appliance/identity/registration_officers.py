@@ -12,6 +12,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity.end_access import end_access
+from appliance.keys.count_clearings import CountClearings
 from appliance.people.person_store import PersonStore
 
 
@@ -21,11 +22,15 @@ class RegistrationOfficers:
     Args:
         store: the record.
         clock: the time.
+        clearings: proves to fronts that it was an officer who lifted a lock.
     """
 
-    def __init__(self, store: Database, clock: Clock) -> None:
+    def __init__(
+        self, store: Database, clock: Clock, clearings: CountClearings
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._clearings = clearings
 
     async def unlock(self, actor: str, person: PersonId) -> None:
         """Lift the lock of a person's signing password; the count begins anew.
@@ -45,7 +50,9 @@ class RegistrationOfficers:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
             if secret.locked_at is None:
                 raise ApplianceError(ErrorCode.NOT_LOCKED)
-            await PersonStore(transaction).set_counted(person, 0, None)
+            now = self._clock.now()
+            proof = self._clearings.prove(person, secret.salt, now)
+            await PersonStore(transaction).clear_counted(person, proof)
             transaction.audit.add(
                 AuditEvent(
                     EventKind.PERSON_UNLOCKED,

@@ -15,6 +15,7 @@ from appliance.domain.ids import PersonId, ProcessId
 from appliance.domain.mail.mails import MailClaim, MailKind
 from appliance.domain.ports import BlobStore, Sealer
 from appliance.mail.mail_store import MailStore
+from appliance.mail.notice_store import NoticeStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings
 
@@ -80,9 +81,13 @@ class MailsForTests:
             self._store, self._documents, self._sealer, self._clock, self._settings
         )
         async with self._store.read() as transaction:
-            caught = await MailStore(transaction).caught(
-                signer, self._clock.now(), MAILS_AT_MOST
-            )
+            given = signer, self._clock.now(), MAILS_AT_MOST
+            caught = [
+                *await MailStore(transaction).caught(*given),
+                *await NoticeStore(transaction).caught(*given),
+            ]
+            caught.sort(key=_newest, reverse=True)
+            del caught[MAILS_AT_MOST:]
             processes = [await _process(transaction, each) for each in caught]
         found = []
         for each, process in zip(caught, processes, strict=True):
@@ -95,6 +100,11 @@ class MailsForTests:
                     )
                 )
         return found
+
+
+def _newest(mail: MailClaim) -> tuple[datetime, str]:
+    """When a mail was to be sent; of two at once, one always comes first."""
+    return mail.due or mail.created, mail.id
 
 
 async def _process(transaction: Transaction, mail: MailClaim) -> ProcessId | None:

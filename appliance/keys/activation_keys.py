@@ -8,7 +8,8 @@ from datetime import datetime
 
 from appliance.core.unit_of_work import Database
 from appliance.domain.activation import ActivationFormat, ActivationKey
-from appliance.keys.worker_store import ActivationKeyStore
+from appliance.keys.signing_hosts import ALIVE
+from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 
 
 class PublishedKeys:
@@ -21,8 +22,8 @@ class PublishedKeys:
     def __init__(self, store: Database) -> None:
         self._store = store
 
-    async def has(self, host: str, epoch: int, public: bytes) -> bool:
-        """Whether exactly this key stands published.
+    async def find(self, host: str, epoch: int, public: bytes) -> ActivationKey | None:
+        """Return exactly this key as it is published; None if it is not.
 
         Args:
             host: whose.
@@ -31,8 +32,24 @@ class PublishedKeys:
         """
         async with self._store.read() as transaction:
             keys = await ActivationKeyStore(transaction).published(epoch)
+        wanted = (host, epoch, public)
+        return next(
+            (key for key in keys if (key.host, key.epoch, key.public) == wanted), None
+        )
+
+    async def earlier_peers(self, host: str, now: datetime) -> bool:
+        """Return whether a worker of the release before is alive on a host.
+
+        Args:
+            host: its name.
+            now: the time.
+        """
+        async with self._store.read() as transaction:
+            alive = await WorkerStore(transaction).alive(now - ALIVE)
         return any(
-            (key.host, key.epoch, key.public) == (host, epoch, public) for key in keys
+            status.slot.startswith(f"signing/{host}/")
+            and status.activation_format is None
+            for status in alive
         )
 
     async def publish(self, key: ActivationKey) -> None:

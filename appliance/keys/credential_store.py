@@ -153,6 +153,24 @@ class CredentialStore(Store):
             lock=True,
         )
 
+    async def in_use(self, after: str, limit: int) -> list[Credential]:
+        """Credentials that people sign with, by id.
+
+        Args:
+            after: id of the last one seen; empty for the first ones.
+            limit: how many at most.
+        """
+        rows = await self._connection.execute(
+            select(credential)
+            .where(
+                credential.c.state == CredentialState.ACTIVE.value,
+                credential.c.id > after,
+            )
+            .order_by(credential.c.id)
+            .limit(limit)
+        )
+        return [credential_of(row) for row in rows]
+
     async def of_person(self, person_id: PersonId) -> list[Credential]:
         """Every credential of a person, newest first."""
         rows = await self._connection.execute(

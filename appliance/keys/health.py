@@ -10,7 +10,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, DocumentsAwayError
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ports import PdfInspector
-from appliance.keys.signing_hosts import ALIVE
+from appliance.keys.signing_hosts import ALIVE, SigningHosts
 from appliance.keys.worker_store import WorkerStore
 
 OK: Final = "ok"
@@ -31,6 +31,8 @@ class Health:
         tables: gives `ok`, or a code where this version may not use the tables.
         clock_check: tells whether the clock can be believed.
         documents: raises where their folder is away, or not ours.
+        hosts: those that unlock keys are sealed to; None: a worker with its HSM is
+            enough.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Health:
         tables: Callable[[], Awaitable[str]],
         clock_check: ClockCheck,
         documents: Callable[[], Awaitable[None]],
+        hosts: SigningHosts | None = None,
     ) -> None:
         self._store = store
         self._inspector = inspector
@@ -48,6 +51,7 @@ class Health:
         self._tables = tables
         self._clock_check = clock_check
         self._documents = documents
+        self._hosts = hosts
 
     async def ready(self) -> dict[str, str]:
         """Each part with `ok` or a code; nothing in it is secret."""
@@ -85,7 +89,7 @@ class Health:
             return "NO_WORKER"
         states = {worker.hsm for worker in workers}
         if "ready" in states:
-            return OK
+            return OK if self._hosts is None else await self._hosts.readiness()
         return "HSM_TAKEN_OVER" if "left" in states else "HSM_UNAVAILABLE"
 
 

@@ -163,13 +163,13 @@ class HsmTaskStore(LeasedQueue):
         return (await self._connection.execute(query)).first() is not None
 
     async def failed_by(
-        self, kind: TaskKind, reason: str, since: datetime
+        self, kind: TaskKind, reasons: Collection[str], since: datetime
     ) -> list[Mapping[str, object]]:
         """Inputs of tasks of that kind, made since then, that failed for a reason."""
         query = select(hsm_task.c.input).where(
             hsm_task.c.kind == kind.value,
             hsm_task.c.state == TaskState.FAILED.value,
-            hsm_task.c.reason == reason,
+            hsm_task.c.reason.in_(reasons),
             hsm_task.c.created >= since,
         )
         return list((await self._connection.execute(query)).scalars())

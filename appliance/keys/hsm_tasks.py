@@ -30,6 +30,7 @@ from appliance.domain.vocab import EventKind, TaskKind, TaskState, VouchedBy
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_created, task_event
 from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.keys.key_facts import KeyFacts
 from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 
@@ -209,12 +210,15 @@ class HsmTasks:
             person, issue_binding(claim.id, person.id, vouched_by, algorithm)
         )
 
-    async def sample_intended(self, claim: TaskClaim, digest: str) -> bool:
+    async def sample_intended(
+        self, claim: TaskClaim, digest: str, key: KeyFacts
+    ) -> bool:
         """Record, before a new key is used, the exact digest that it is to sign.
 
         Args:
             claim: of an `issue` task.
             digest: of the sample's signed attributes, hex.
+            key: that is to sign it, and its new certificate.
 
         Returns:
             False when another claim came since: the key must not be used.
@@ -232,6 +236,7 @@ class HsmTasks:
                         "person": str(claim.input["person"]),
                         "credential": claim.id,
                         "digest": digest,
+                        **key.detail(),
                     },
                 )
             )
@@ -267,8 +272,14 @@ class HsmTasks:
             )
             return True
 
-    async def failed(self, claim: TaskClaim, reason: str) -> bool:
-        """Give a task up."""
+    async def failed(self, claim: TaskClaim, reason: str, layer: str = "") -> bool:
+        """Give a task up.
+
+        Args:
+            claim: of it.
+            reason: code of the error.
+            layer: check that refused the credential's key, for the audit.
+        """
         async with self._store.write() as transaction:
             if not await HsmTaskStore(transaction).close(
                 claim, TaskState.FAILED, None, reason
@@ -279,7 +290,7 @@ class HsmTasks:
                     EventKind.TASK_FAILED,
                     f"worker:{self._worker}",
                     claim,
-                    {"reason": reason},
+                    {"reason": reason, **({"layer": layer} if layer else {})},
                 )
             )
             return True

@@ -22,10 +22,12 @@ from appliance.domain.activation import ActivationKey, Seal
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
+    CredentialRefusedError,
     ErrorCode,
 )
 from appliance.domain.identity import Credential
-from appliance.domain.keys import KeyMode, KeyReference, TokenRole, WrappedKey
+from appliance.domain.keys import KeyMode, ResidentKey, TokenRole, WrappedKey
+from appliance.domain.vocab import StatementFault
 
 UNLOCK_BYTES: Final = 32
 """Length of an unlock key: AES-256."""
@@ -68,19 +70,23 @@ def open_outer(unlock: bytes, outer: bytes, aad: bytes) -> bytes:
         raise ActivationInvalidError("outer") from exc
 
 
-def signing_key(credential: Credential, opened: bytes) -> WrappedKey | KeyReference:
+def signing_key(credential: Credential, opened: bytes) -> WrappedKey | ResidentKey:
     """What the HSM is given to sign with.
 
     Args:
-        credential: whose key it is.
+        credential: whose key it is, checked against its certificate.
         opened: what was in its `outer`.
 
     Raises:
+        CredentialRefusedError: the row names a key of another token.
         ApplianceError: `CERTIFICATE_NOT_USABLE`: the row lacks what its mode
             needs.
     """
     if credential.key_mode is KeyMode.RESIDENT and credential.cka_id is not None:
-        return KeyReference(TokenRole(credential.key_token), credential.cka_id)
+        if credential.key_token != TokenRole.FIRMA.value:
+            told = "users' keys are on the firma token"
+            raise CredentialRefusedError(StatementFault.RESIDENT, told)
+        return ResidentKey(credential.cka_id, credential.spki)
     if (
         credential.key_mode is KeyMode.RESIDENT
         or credential.master is None

@@ -7,6 +7,7 @@ from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from appliance.core.database.tables import attempt_slot, credential
 from appliance.core.unit_of_work import Store
+from appliance.domain.identity import LockedKey, credential_aad
 from appliance.domain.ids import CredentialId, PersonId, RequestId, new_id
 from appliance.domain.vocab import SlotOutcome
 from appliance.keys.credential_store import OVER
@@ -23,7 +24,9 @@ _RUNNING: Final = (
 )
 _TAKE: Final = insert(attempt_slot)
 _KEYS: Final = (
-    select(credential.c.id)
+    select(
+        credential.c.id, credential.c.key_version, credential.c.spki, credential.c.outer
+    )
     .where(credential.c.person == bindparam("of"), credential.c.state.not_in(OVER))
     .order_by(credential.c.id)
 )
@@ -59,37 +62,49 @@ class PasswordAttemptStore(Store):
         )
         return slot
 
-    async def keys(self, person: PersonId) -> tuple[CredentialId, ...]:
-        """A person's keys that may sign, now or later."""
+    async def keys(self, person: PersonId, installation: str) -> tuple[LockedKey, ...]:
+        """A person's keys that may sign, now or later.
+
+        Args:
+            person: whose.
+            installation: the setting of that name.
+        """
         rows = await self._connection.execute(_KEYS, {"of": person})
-        return tuple(CredentialId(each) for each in rows.scalars())
+        found = []
+        for row in rows:
+            name = CredentialId(row.id)
+            aad = credential_aad(installation, person, name, row.key_version, row.spki)
+            found.append(LockedKey(name, row.outer, aad))
+        return tuple(found)
 
     async def wrong_before(
         self,
         person: PersonId,
         request: RequestId | None,
-        verifier_sha256: str,
+        mark: str,
         since: datetime,
     ) -> bool:
-        """Whether this same wrong password was counted since then, here."""
+        """Return whether this same wrong password was counted since then, here."""
         result = await self._connection.execute(
             select(attempt_slot.c.id)
             .where(
                 attempt_slot.c.person == person,
                 attempt_slot.c.request == request,
                 attempt_slot.c.outcome == SlotOutcome.WRONG.value,
-                attempt_slot.c.verifier_sha256 == verifier_sha256,
+                attempt_slot.c.verifier_sha256 == mark,
                 attempt_slot.c.at > since,
             )
             .limit(1)
         )
         return result.first() is not None
 
-    async def close(
-        self, slot: str, outcome: SlotOutcome, verifier_sha256: str | None
-    ) -> None:
-        """End a check; the verifier is kept of wrong passwords alone."""
-        given = {"slot": slot, "then": outcome.value, "typed": verifier_sha256}
+    async def close(self, slot: str, outcome: SlotOutcome, mark: str | None) -> None:
+        """End a check; a mark is kept of wrong passwords alone.
+
+        The column has its name from versions that kept the hash of the verifier there:
+        whoever read the table could compare it with another person's.
+        """
+        given = {"slot": slot, "then": outcome.value, "typed": mark}
         await self._connection.execute(_CLOSE, given)
 
     async def sweep(self, before: datetime) -> int:

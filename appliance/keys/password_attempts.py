@@ -5,6 +5,9 @@ running slot, so that no number of parallel guesses gets past the limit. Of the 
 of a person who wait with the same password one is checked for all: if it is right it
 is right for each of them.
 
+The record counts for all fronts. What each of them has seen itself, it remembers, since
+whoever writes to the database can reset the record (`PasswordFloor`).
+
 Source: decisions "attempts", "wrong signing password".
 """
 
@@ -17,15 +20,19 @@ from datetime import timedelta
 from typing import Final
 from weakref import WeakValueDictionary
 
+import structlog
+
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import SigningSecret
+from appliance.domain.identity import LockedKey, SigningSecret
 from appliance.domain.ids import CredentialId, PersonId, RequestId
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind, SlotOutcome
+from appliance.keys.count_clearings import CountClearings
 from appliance.keys.password_attempt_store import PasswordAttemptStore
+from appliance.keys.password_floor import Admission, Check, PasswordFloor
 from appliance.keys.rewrap_user_keys import try_relock
 from appliance.keys.signing_password import (
     PasswordCheck,
@@ -35,6 +42,7 @@ from appliance.keys.signing_password import (
 from appliance.people.person_store import PersonStore
 from appliance.settings import SigningSettings
 
+_log = structlog.get_logger(__name__)
 _SLOT_LIFE: Final = timedelta(seconds=60)
 _SAME_PASSWORD: Final = timedelta(seconds=60)
 _LOOK_AGAIN_S: Final = 0.1
@@ -73,8 +81,10 @@ class _Slot:
 
     id: str
     secret: SigningSecret
-    credentials: tuple[CredentialId, ...]
+    keys: tuple[LockedKey, ...]
     """The person's keys that may sign."""
+    seen: Check
+    """The same check, to this process."""
 
 
 class PasswordAttempts:
@@ -86,6 +96,7 @@ class PasswordAttempts:
         clock: the time.
         settings: the limits.
         installation: the setting of that name.
+        clearings: proves and checks who cleared a count.
     """
 
     def __init__(
@@ -95,12 +106,15 @@ class PasswordAttempts:
         clock: Clock,
         settings: SigningSettings,
         installation: str,
+        clearings: CountClearings,
     ) -> None:
         self._store = store
         self._passwords = passwords
         self._clock = clock
         self._settings = settings
         self._installation = installation
+        self._clearings = clearings
+        self._floor = PasswordFloor(clock, settings.wrong_passwords)
         self._queues: WeakValueDictionary[PersonId, asyncio.Lock] = (
             WeakValueDictionary()
         )
@@ -156,9 +170,7 @@ class PasswordAttempts:
         right = None
         try:
             slot = await self._take_slot(wish)
-            found = await self._passwords.check(
-                wish.password, slot.secret, (*slot.credentials, *wish.coming)
-            )
+            found = await self._checked(wish, slot)
             if found.right:
                 right = RightPassword(slot.id, slot.secret, found)
                 return right
@@ -171,6 +183,42 @@ class PasswordAttempts:
         finally:
             self._close(wish)
             wish.found.set_result(right)
+
+    async def _checked(self, wish: _Wish, slot: _Slot) -> PasswordCheck:
+        """Check, and remember here what came of it before the record is asked to.
+
+        Raises:
+            ApplianceError: as `SigningPasswords.check`.
+        """
+        try:
+            found = await self._passwords.check(
+                wish.password,
+                slot.secret,
+                wish.coming,
+                keys=slot.keys,
+                owner=wish.signer.person,
+            )
+        except BaseException:
+            self._floor.left(slot.seen)
+            raise
+        if found.right:
+            self._floor.right(slot.seen)
+        else:
+            self._floor.wrong(slot.seen, found.mark)
+        return found
+
+    async def clear(
+        self, transaction: Transaction, person: PersonId, salt: bytes
+    ) -> None:
+        """Set a person's count to nothing and lift the lock, as one who may.
+
+        Args:
+            transaction: the caller's.
+            person: whose.
+            salt: of their signing password from now on.
+        """
+        proof = self._clearings.prove(person, salt, self._clock.now())
+        await PersonStore(transaction).clear_counted(person, proof)
 
     async def passed(
         self, transaction: Transaction, signer: Signer, right: RightPassword
@@ -200,7 +248,8 @@ class PasswordAttempts:
         if secret is None or secret.verifier_sha256 != right.secret.verifier_sha256:
             return None
         if secret.counted and secret.locked_at is None:
-            await PersonStore(transaction).set_counted(person, 0, None)
+            # The salt that was checked: the row may have been altered since.
+            await self.clear(transaction, person, right.secret.salt)
         if renewed is None or not await try_relock(
             transaction, person, self._installation, unlock, renewed
         ):
@@ -260,25 +309,63 @@ class PasswordAttempts:
         Raises:
             ApplianceError: `SIGN_LOCKED` or `CERTIFICATE_NOT_USABLE`.
         """
-        now = self._clock.now()
-        async with self._store.write() as transaction:
-            secret = await PersonStore(transaction).signing_secret(
-                signer.person, lock=True
-            )
-            if secret is None:
-                raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-            if secret.locked_at is not None:
-                raise ApplianceError(ErrorCode.SIGN_LOCKED)
-            running = await PasswordAttemptStore(transaction).running(
-                signer.person, now - _SLOT_LIFE
-            )
-            if secret.counted + running >= self._settings.wrong_passwords:
-                return None
-            slot = await PasswordAttemptStore(transaction).take(
-                signer.person, request, now
-            )
-            keys = await PasswordAttemptStore(transaction).keys(signer.person)
-            return _Slot(slot, secret, keys)
+        seen: Check | None = None
+        try:
+            async with self._store.write() as transaction:
+                secret = await _unlocked_secret(transaction, signer.person)
+                running = await PasswordAttemptStore(transaction).running(
+                    signer.person, self._clock.now() - _SLOT_LIFE
+                )
+                if secret.counted + running >= self._settings.wrong_passwords:
+                    return None
+                clearing = self._clearings.proven(signer.person, secret.cleared)
+                admission, check = self._floor.admit(signer.person, secret, clearing)
+                if admission is Admission.FREE:
+                    seen = check
+                    return await self._slot(transaction, signer, request, secret, check)
+                if admission is Admission.LOCKED:
+                    await self._lock_again(transaction, signer, request, secret)
+        except BaseException:
+            if seen is not None:
+                self._floor.left(seen)
+            raise
+        if admission is Admission.LOCKED:
+            raise ApplianceError(ErrorCode.SIGN_LOCKED)
+        return None
+
+    async def _slot(
+        self,
+        transaction: Transaction,
+        signer: Signer,
+        request: RequestId | None,
+        secret: SigningSecret,
+        seen: Check,
+    ) -> _Slot:
+        """Take a slot, with what the check needs."""
+        store = PasswordAttemptStore(transaction)
+        slot = await store.take(signer.person, request, self._clock.now())
+        keys = await store.keys(signer.person, self._installation)
+        return _Slot(slot, secret, keys, seen)
+
+    async def _lock_again(
+        self,
+        transaction: Transaction,
+        signer: Signer,
+        request: RequestId | None,
+        secret: SigningSecret,
+    ) -> None:
+        """Lock a password that the record says is open, and this process knows is not.
+
+        So an officer sees that it is locked, and can lift it.
+        """
+        counted = max(secret.counted, self._settings.wrong_passwords)
+        await PersonStore(transaction).set_counted(
+            signer.person, counted, self._clock.now()
+        )
+        transaction.audit.add(
+            AuditEvent(EventKind.SIGN_LOCKED, signer.actor, request=request)
+        )
+        _log.warning("signing_password.locked_again", person=signer.person)
 
     async def _count_wrong(
         self,
@@ -301,12 +388,10 @@ class PasswordAttempts:
             if secret is None:
                 raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
             again = await PasswordAttemptStore(transaction).wrong_before(
-                signer.person, request, found.verifier_sha256, now - _SAME_PASSWORD
+                signer.person, request, found.mark, now - _SAME_PASSWORD
             )
             outcome = SlotOutcome.REPEATED if again else SlotOutcome.WRONG
-            await PasswordAttemptStore(transaction).close(
-                slot, outcome, found.verifier_sha256
-            )
+            await PasswordAttemptStore(transaction).close(slot, outcome, found.mark)
             counted = secret.counted + (0 if again else 1)
             locked_at = secret.locked_at
             if counted >= limit and locked_at is None:
@@ -326,3 +411,17 @@ class PasswordAttempts:
                 )
             )
         return max(limit - counted, 0)
+
+
+async def _unlocked_secret(transaction: Transaction, person: PersonId) -> SigningSecret:
+    """A person's signing secret, kept from others, unless it is locked.
+
+    Raises:
+        ApplianceError: `SIGN_LOCKED` or `CERTIFICATE_NOT_USABLE`.
+    """
+    secret = await PersonStore(transaction).signing_secret(person, lock=True)
+    if secret is None:
+        raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+    if secret.locked_at is not None:
+        raise ApplianceError(ErrorCode.SIGN_LOCKED)
+    return secret

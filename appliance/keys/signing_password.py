@@ -15,11 +15,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.core.secrets.password_hashing import HashSlots, PasswordRoot
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import SigningSecret
+from appliance.domain.errors import (
+    ActivationInvalidError,
+    ApplianceError,
+    ErrorCode,
+    FieldInvalidError,
+)
+from appliance.domain.identity import LockedKey, SigningSecret
 from appliance.domain.ids import CredentialId
 from appliance.domain.secrets import KeySource
 from appliance.domain.text.unicode_nfc import nfc
+from appliance.keys.key_encryption import open_outer
 
 ARGON2: Final = {"t": 2, "m": 19_456, "p": 1, "v": 19}
 """19 MiB, two passes: about 20 ms (facts "Argon2id")."""
@@ -62,11 +68,14 @@ class PasswordCheck:
 
     right: bool
     verifier_sha256: str = field(repr=False)
-    """Of the password tried; tells a repeated wrong one from a new one."""
+    """Of the password tried; never stored of a wrong one."""
     unlock: UnlockKeys = field(repr=False, default_factory=dict)
     """By credential asked for; empty of a wrong password."""
     renewed: NewSecret | None = None
     """The same password under the present pepper, where it was kept under another."""
+    mark: str = field(repr=False, default="")
+    """Of the password tried by its person, hex; tells a repeated wrong one from a new
+    one. Whoever reads it learns nothing of the verifier."""
 
 
 class SigningPasswords:
@@ -117,13 +126,24 @@ class SigningPasswords:
         password: bytes,
         secret: SigningSecret,
         credentials: Collection[CredentialId] = (),
+        *,
+        keys: Collection[LockedKey] = (),
+        owner: str = "",
     ) -> PasswordCheck:
-        """Compare a password with what is stored, in constant time.
+        """Compare a password with what is stored.
+
+        It is right if the verifier fits and, of a person with keys, `outer` of one of
+        them opens: somebody else's salt and verifier, copied to a row of one's own,
+        fit no key there. Whichever of the two fails, the same work is done.
 
         Args:
             password: as `normalize` gives it.
             secret: what is stored.
-            credentials: whose unlock keys are wanted if it is right.
+            credentials: whose unlock keys are wanted if it is right, beside those of
+                `keys`.
+            keys: the person's that may sign; where there are none, the verifier alone
+                decides.
+            owner: the person, for `mark`.
 
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`: its pepper is not in the file.
@@ -133,14 +153,30 @@ class SigningPasswords:
         if pepper is None:
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
         root = PasswordRoot(pepper, secret.salt, secret.argon2)
-        digest, unlock = await self._slots.run(
-            root.derive, password, credentials, first=True
+        wanted = (*(key.id for key in keys), *credentials)
+        digest, unlock, mark = await self._slots.run(
+            root.derive_marked, password, wanted, owner.encode(), first=True
         )
-        if not hmac.compare_digest(digest, secret.verifier_sha256):
-            return PasswordCheck(right=False, verifier_sha256=digest)
+        opened = [_opens(unlock[key.id], key) for key in keys]
+        fits = hmac.compare_digest(digest, secret.verifier_sha256)
+        if not (fits and (any(opened) or not opened)):
+            return PasswordCheck(right=False, verifier_sha256=digest, mark=mark)
         renewed = None
         if secret.pepper_version < ring.present:
-            renewed = await self.derive_new(password, credentials, first=True)
+            renewed = await self.derive_new(password, wanted, first=True)
         return PasswordCheck(
-            right=True, verifier_sha256=digest, unlock=unlock, renewed=renewed
+            right=True,
+            verifier_sha256=digest,
+            unlock=unlock,
+            renewed=renewed,
+            mark=mark,
         )
+
+
+def _opens(unlock: bytes, key: LockedKey) -> bool:
+    """Return whether an unlock key opens `outer`; what is inside is not kept."""
+    try:
+        open_outer(unlock, key.outer, key.aad)
+    except ActivationInvalidError:
+        return False
+    return True

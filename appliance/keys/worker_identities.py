@@ -52,6 +52,12 @@ class PinnedIdentities:
             return False
         return True
 
+    @property
+    def version(self) -> tuple[int, int, int] | None:
+        """Another value once the file is another; None while it is not there."""
+        self._pinned()
+        return self._read_at
+
     def _pinned(self) -> dict[str, _Key]:
         try:
             stat = self._path.stat()

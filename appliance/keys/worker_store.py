@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, delete, insert, select
 from appliance.core.database.tables import activation_key, worker_status
 from appliance.core.database.upsert import insert_into
 from appliance.core.unit_of_work import Store
-from appliance.domain.activation import ActivationKey
+from appliance.domain.activation import ActivationFormat, ActivationKey
 from appliance.domain.hsm_tasks import WorkerStatus
 
 # Made once: each call that signs executes them.
@@ -39,6 +39,7 @@ class WorkerStore(Store):
                 at=status.at,
                 hsm=status.hsm,
                 reason=status.reason,
+                activation_format=max(ActivationFormat).value,
             )
         )
 
@@ -58,7 +59,14 @@ class WorkerStore(Store):
             .order_by(worker_status.c.slot)
         )
         return [
-            WorkerStatus(row.slot, row.process, row.at, row.hsm, row.reason)
+            WorkerStatus(
+                row.slot,
+                row.process,
+                row.at,
+                row.hsm,
+                row.reason,
+                row.activation_format,
+            )
             for row in rows
         ]
 
@@ -79,6 +87,7 @@ class ActivationKeyStore(Store):
             "identity": key.identity,
             "signature": key.signature,
             "made": key.made,
+            "host_signature": key.host_signature,
         }
         await self._connection.execute(
             insert_into(self._connection, activation_key)
@@ -91,7 +100,13 @@ class ActivationKeyStore(Store):
         rows = await self._connection.execute(_PUBLISHED, {"since": since})
         return [
             ActivationKey(
-                row.host, row.epoch, row.public, row.identity, row.signature, row.made
+                row.host,
+                row.epoch,
+                row.public,
+                row.identity,
+                row.signature,
+                row.made,
+                row.host_signature,
             )
             for row in rows
         ]

@@ -206,6 +206,7 @@ class MailStore(LeasedQueue):
                 link_sealed=None,
                 tries=row.tries,
                 created=row.created,
+                due=row.due,
             )
             for row in rows
         ]

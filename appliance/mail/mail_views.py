@@ -7,6 +7,7 @@ from appliance.domain.ids import PersonId
 from appliance.domain.mail.mails import MailView
 from appliance.domain.requests.request import RequestView
 from appliance.mail.mail_store import MailStore
+from appliance.mail.notice_store import NoticeStore
 from appliance.requests.request_batch_store import RequestBatchStore
 
 _SHOWN: Final = 10
@@ -23,9 +24,12 @@ class MailViews:
         self._store = store
 
     async def of_person(self, person: PersonId) -> list[MailView]:
-        """The newest mails to a person, newest first."""
+        """The newest mails and notices to a person, newest first."""
         async with self._store.read() as transaction:
-            return (await MailStore(transaction).of_person(person, _SHOWN))[::-1]
+            mails = await MailStore(transaction).of_person(person, _SHOWN)
+            notices = await NoticeStore(transaction).of_person(person, _SHOWN)
+        mails = sorted([*mails, *notices], key=lambda mail: mail.created)
+        return mails[: -_SHOWN - 1 : -1]
 
     async def of_request(self, view: RequestView) -> list[MailView]:
         """Mails about a request, newest first; those about its batch among them."""

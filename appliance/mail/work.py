@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.ids import RequestId
@@ -18,6 +18,7 @@ from appliance.domain.mail.mails import (
 )
 from appliance.domain.vocab import EventKind
 from appliance.mail.mail_store import MailStore
+from appliance.mail.notice_store import NoticeStore
 from appliance.mail.request_mail_store import RequestMailStore, batch_in, requests_in
 from appliance.requests.request_store import RequestStore
 
@@ -32,6 +33,8 @@ TRIES: Final = 24
 """After so many in vain, which takes three days, a mail is given up."""
 KEPT: Final = timedelta(days=90)
 """How long it is known what became of a mail."""
+_NOTICES: Final = "notices"
+"""The share of security notices; no integrator's id is a word."""
 
 
 class MailWork:
@@ -68,6 +71,9 @@ class MailWork:
         now = self._clock.now()
         async with self._store.read() as transaction:
             shares = await MailStore(transaction).waiting_shares(now, now - _HOUR)
+            notices = await NoticeStore(transaction).sent_since(now - _HOUR, now)
+        if notices is not None:
+            shares[_NOTICES] = notices
         open_shares = {
             share: sent for share, sent in shares.items() if sent < self._per_hour
         }
@@ -75,6 +81,10 @@ class MailWork:
             return None
         share = min(open_shares, key=lambda each: open_shares[each])
         async with self._store.write() as transaction:
+            if share == _NOTICES:
+                return await NoticeStore(transaction).claim_next(
+                    self._worker, now, _LEASE
+                )
             return await MailStore(transaction).claim_of(
                 share, self._worker, now, _LEASE
             )
@@ -82,12 +92,15 @@ class MailWork:
     async def release_own(self) -> None:
         """Let go of what an earlier start of this slot, which is dead, had in hand."""
         async with self._store.write() as transaction:
-            await MailStore(transaction).release_of(self._worker, self._clock.now())
+            now = self._clock.now()
+            await MailStore(transaction).release_of(self._worker, now)
+            await NoticeStore(transaction).release_of(self._worker, now)
 
     async def renew(self, claim: MailClaim) -> bool:
         """Prolong the lease of what is in hand; False when another claim came since."""
         async with self._store.write() as transaction:
-            return await MailStore(transaction).renew(claim, self._clock.now() + _LEASE)
+            store = _store_of(transaction, claim)
+            return await store.renew(claim, self._clock.now() + _LEASE)
 
     async def may_go_from(self, claim: MailClaim) -> datetime | None:
         """From when on a mail may be sent, or is to be looked at again.
@@ -140,9 +153,8 @@ class MailWork:
             told: the requests that it told of.
         """
         async with self._store.write() as transaction:
-            is_ours = await MailStore(transaction).end(
-                claim, state, answer, self._clock.now()
-            )
+            store = _store_of(transaction, claim)
+            is_ours = await store.end(claim, state, answer, self._clock.now())
             is_recorded = claim.detail.get(RECORDED) is not None
             if is_ours and claim.kind is MailKind.REMINDER and not is_recorded:
                 for request in told:
@@ -167,9 +179,8 @@ class MailWork:
             return await self.end(claim, MailState.GIVEN_UP, answer)
         rest = min(_FIRST_REST * 2 ** min(claim.tries, _DOUBLINGS), _LONGEST_REST)
         async with self._store.write() as transaction:
-            return await MailStore(transaction).put_off(
-                claim, self._clock.now() + rest, answer
-            )
+            store = _store_of(transaction, claim)
+            return await store.put_off(claim, self._clock.now() + rest, answer)
 
 
 class MailUpkeep:
@@ -199,5 +210,14 @@ class MailUpkeep:
             mails = MailStore(transaction)
             await mails.catch_due(now)
             await mails.forget(now - KEPT)
+            notices = NoticeStore(transaction)
+            await notices.catch_due(now)
+            await notices.forget(now - KEPT)
             if not self._is_on:
                 await mails.withdraw_due(now)
+                await notices.withdraw_due(now)
+
+
+def _store_of(transaction: Transaction, claim: MailClaim) -> MailStore | NoticeStore:
+    """The store of a claim's row."""
+    return (NoticeStore if claim.is_notice else MailStore)(transaction)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from appliance.operations import doctor, sample
+from appliance.operations import doctor, sample, upgrade
 from appliance.operations.backup import command as backup
 from appliance.operations.setup import command
 
@@ -10,7 +10,7 @@ from appliance.operations.setup import command
 def register(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
 ) -> None:
-    """Add `setup`, `doctor`, `sample`, `backup` and `restore`.
+    """Add `setup`, `doctor`, `sample`, `upgrade`, `backup` and `restore`.
 
     Args:
         commands: of the `rubrica` parser.
@@ -18,4 +18,5 @@ def register(
     command.register(commands)
     doctor.register(commands)
     sample.register(commands)
+    upgrade.register(commands)
     backup.register(commands)

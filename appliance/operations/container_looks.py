@@ -24,6 +24,7 @@ from appliance.domain.vocab import Environment
 from appliance.operations import system
 from appliance.operations.backup import record
 from appliance.operations.containers import DATABASE_USER, USER
+from appliance.operations.host_looks import look_at_hosts
 from appliance.operations.looks import Finding, faults_of, look_at_disk
 from appliance.operations.metrics.installation import of_backup
 from appliance.operations.metrics.reading import ROLES, read_all
@@ -61,6 +62,7 @@ _READY: Final[Mapping[str, str]] = {
     "one that goes on: docker compose run --rm hsm take-over",
     "STORE_UNAVAILABLE": "docker compose logs --tail 20 database",
     "DOCUMENTS_AWAY": f"{_OPERATOR} documents check",
+    "HOST_NOT_ADMITTED": "docker compose run --rm hsm init",
     "SANDBOX_UNAVAILABLE": "docker compose logs --tail 20 sandbox",
     "CLOCK_DRIFT": "mend time synchronisation of the host",
 }
@@ -83,6 +85,7 @@ def parts(folder: Path, settings: Settings, *, deep: bool) -> dict[str, Look]:
         "database": lambda: look_at_database(settings),
         "documents": partial(_look_by, "documents", "check"),
         "service": lambda: look_at_service(settings),
+        "hosts": lambda: look_at_hosts(rubrica_command("upgrade", "--hosts")),
         "disk": lambda: look_at_disk(settings),
         "backups": lambda: look_at_backups(settings),
     }

@@ -16,6 +16,7 @@ from appliance.cli.terminal import say
 from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import Environment
 from appliance.operations import looks, system
+from appliance.operations.host_looks import look_at_hosts
 from appliance.operations.looks import Finding
 from appliance.operations.pins import look_at_pins
 from appliance.operations.reaching import (
@@ -24,6 +25,7 @@ from appliance.operations.reaching import (
     look_for_database,
 )
 from appliance.operations.units import left_out
+from appliance.operations.upgrade import is_closed
 from appliance.settings import Settings, SettingsError, load_settings
 
 _PARTS: Final = (
@@ -38,6 +40,8 @@ _PARTS: Final = (
         "documents",
         "service",
         "workers",
+        "anchors",
+        "hosts",
     ),
     *("disk", "clock", "backups", "HSM", "audit", "sample"),
 )
@@ -47,6 +51,8 @@ _ROLES: Final = {
     "documents": ("migrate",),
     "service": ("api",),
     "workers": ("migrate",),
+    "anchors": ("signing",),
+    "hosts": ("api",),
     "PINs": ("signing",),
     "HSM": ("signing",),
     "audit": ("migrate",),
@@ -54,7 +60,17 @@ _ROLES: Final = {
 }
 """Who has to be of this host, that a part can be looked at."""
 _OF_THE_RECORD: Final = frozenset(
-    {"database", "documents", "service", "workers", "backups", "audit", "sample"}
+    {
+        "database",
+        "documents",
+        "service",
+        "workers",
+        "anchors",
+        "hosts",
+        "backups",
+        "audit",
+        "sample",
+    }
 )
 """What nothing is told of while the database is away, but that it is: once."""
 
@@ -101,6 +117,7 @@ def _doctor(args: argparse.Namespace) -> int:
             msg = "doctor: --compose is for the image; docs/installing.md, Containers"
             raise SettingsError(msg)
         settings = load_settings(system.SETTINGS)
+        _remind(settings)
         parts = container_looks.parts(args.compose, settings, deep=deep)
         return _tell(parts, args.only, ())
     file = args.settings.absolute()
@@ -121,8 +138,19 @@ def _doctor(args: argparse.Namespace) -> int:
     others = left_out()
     if others:
         say(f"none   {', '.join(others)}: masked, not of this host")
+    _remind(settings)
     parts = _parts(settings, file, deep=deep)
     return _tell(parts, args.only, others, lambda: list(look_for_database(settings)))
+
+
+def _remind(settings: Settings) -> None:
+    """Say that an upgrade is not closed, where it is not."""
+    if not is_closed(settings):
+        say(
+            "note   what the release before needed still counts on this machine: "
+            "`rubrica upgrade` tells what is left to do, `rubrica upgrade --close` "
+            "ends it"
+        )
 
 
 def _tell(
@@ -184,6 +212,10 @@ def _parts(
         "documents": lambda: _look_by(file, "documents", "check"),
         "service": lambda: looks.look_at_service(settings),
         "workers": lambda: _look_at_workers(settings),
+        "anchors": lambda: _look_by(file, "hsm", "anchors", "--check"),
+        "hosts": lambda: look_at_hosts(
+            system.rubrica_command("upgrade", "--hosts", settings_file=file)
+        ),
         "disk": lambda: looks.look_at_disk(settings),
         "clock": looks.look_at_clock,
         "backups": lambda: _look_at_backups(settings),

@@ -62,6 +62,8 @@ _READY: Final = {
     "systemctl cat rubrica-signing@1",
     "HSM_TAKEN_OVER": "the HSM serves another restore of this record; if this is the "
     "one that goes on: rubrica hsm take-over",
+    "HOST_NOT_ADMITTED": "no signing host is admitted on this machine: on the signing "
+    "host: rubrica hsm host-key; here: rubrica hsm admit NAME KEY",
     "STORE_UNAVAILABLE": "the database answers, and not us: rubrica database check; "
     "journalctl -u postgresql -n 20 on its host",
     "DOCUMENTS_AWAY": "the documents' folder is missing (mount it), their bucket does "

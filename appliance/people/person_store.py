@@ -246,6 +246,7 @@ class PersonStore(Store):
             row.verifier_sha256,
             row.counted,
             row.locked_at,
+            row.cleared,
         )
 
     async def set_counted(
@@ -256,6 +257,20 @@ class PersonStore(Store):
             update(signing_secret)
             .where(signing_secret.c.person == person_id)
             .values(counted=counted, locked_at=locked_at)
+        )
+
+    async def clear_counted(self, person_id: PersonId, proof: str) -> None:
+        """Set the count of wrong passwords to nothing, and lift the lock.
+
+        Args:
+            person_id: whose.
+            proof: as `CountClearings.prove` makes it: without one, fronts that saw
+                the wrong passwords go on counting.
+        """
+        await self._connection.execute(
+            update(signing_secret)
+            .where(signing_secret.c.person == person_id)
+            .values(counted=0, locked_at=None, cleared=proof)
         )
 
     async def replace_signing_secret(

@@ -17,8 +17,13 @@ from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.certificates import Certificates
 
 _BATCH: Final = 200
+_REFUSALS: Final = (
+    ErrorCode.CERTIFICATE_UNVERIFIABLE.value,
+    # The credential's own certificate does not state what its row says.
+    ErrorCode.CERTIFICATE_NOT_USABLE.value,
+)
 _REFUSED_FOR: Final = timedelta(days=1)
-"""The same name gives the same refusal, until somebody or an upgrade mends it."""
+"""The same rows give the same refusal, until somebody or an upgrade mends them."""
 _WORTH: Final = timedelta(days=1)
 """A renewal that brings less than that is none: the CA itself ends."""
 
@@ -52,8 +57,8 @@ class AutoRenewal:
         """Ask for the renewals that are due; how many.
 
         Nothing while earlier ones are still to be done: what fails, as while a
-        signature is being made, is asked for again in a later round; what the verifier
-        refused, a day later.
+        signature is being made, is asked for again in a later round; what was refused,
+        a day later.
         """
         now, ca_end = self._clock.now(), self._ca_end()
         if not self._ahead or ca_end is None:
@@ -64,7 +69,7 @@ class AutoRenewal:
                 return 0
             refused = await HsmTaskStore(transaction).failed_by(
                 TaskKind.RENEW,
-                ErrorCode.CERTIFICATE_UNVERIFIABLE.value,
+                _REFUSALS,
                 now - _REFUSED_FOR,
             )
             due = await CertificateStore(transaction).renewable(

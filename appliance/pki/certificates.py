@@ -84,7 +84,7 @@ class Certificates:
 
         Returns:
             The task to wait for; its output has `credential` and `serial`. It
-            fails as `BUSY` while the key is in use.
+            fails as `BUSY` while an activation of it is open.
 
         Raises:
             ApplianceError: `CERTIFICATE_NOT_FOUND`, `CERTIFICATE_STATE`;

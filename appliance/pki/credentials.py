@@ -147,8 +147,8 @@ class Credentials:
                 with it valid.
             ApplianceError: `CREDENTIAL_NOT_FOUND`; `CREDENTIAL_STATE` for one
                 that is not in use; `ALREADY_EXISTS` for what it signs with
-                already; `BUSY` while a signature is being made with
-                it, which is finished with the certificate that it began with;
+                already; `BUSY` while an activation of it is open, which is
+                signed and finished with the certificate that it began with;
                 `SANDBOX_UNAVAILABLE` or `OVERLOADED`: it cannot be tried now.
         """
         anchors = await self._trust.roots(AnchorPurpose.SIGNERS)
@@ -160,7 +160,7 @@ class Credentials:
         async with self._store.write() as transaction:
             held = await _held(transaction, credential, owner, lock=True)
             checked = await self._checked(transaction, held, pem, anchors)
-            if await ActivationStore(transaction).any_in_hand(credential):
+            if await ActivationStore(transaction).any_open(credential):
                 raise ApplianceError(ErrorCode.BUSY)
             return await self._replace(transaction, held, checked, actor)
 

@@ -22,6 +22,7 @@ from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_created, task_event
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.key_encryption import seal_to_each
+from appliance.keys.key_facts import KeyFacts
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.people.person_store import PersonStore
@@ -163,12 +164,13 @@ class CsrWork:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
         return CsrOrder(person, held, _binding(claim.id, held))
 
-    async def intended(self, claim: TaskClaim, digest: str) -> None:
+    async def intended(self, claim: TaskClaim, digest: str, key: KeyFacts) -> None:
         """Record, before the key is used, the exact digest to be signed.
 
         Args:
             claim: of the task.
             digest: of the request's body, hex.
+            key: that is to sign it, and the certificate that it has so far.
         """
         async with self._store.write() as transaction:
             transaction.audit.add(
@@ -179,6 +181,7 @@ class CsrWork:
                     {
                         "credential": str(claim.input["credential"]),
                         "digest": digest,
+                        **key.detail(),
                     },
                 )
             )

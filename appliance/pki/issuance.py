@@ -14,6 +14,7 @@ from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.activation import ActivationKey
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.requests.request import Signer
@@ -162,6 +163,18 @@ class Issuance:
             transaction, plan, signer.person, vouched_by, unlock, signer.actor
         )
         return None
+
+    async def begin_tries(
+        self, transaction: Transaction, person: PersonId, secret: SigningSecret
+    ) -> None:
+        """Give a new signing password all its tries, also where a former one used them.
+
+        Args:
+            transaction: the caller's, which has recorded it.
+            person: whose.
+            secret: what is kept of it.
+        """
+        await self._attempts.clear(transaction, person, secret.salt)
 
     async def _check_without_key(
         self, transaction: Transaction, person: PersonId

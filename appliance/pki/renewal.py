@@ -76,9 +76,9 @@ class Renewal:
             False when another claim came since.
 
         Raises:
-            ApplianceError: as in `order`; `BUSY` while a
-                signature is being made with the certificate before it, which
-                its finish phase still needs.
+            ApplianceError: as in `order`; `BUSY` while an activation of it is open:
+                its seal is bound to the certificate before it, which the finish
+                phase still needs.
         """
         wanted = CredentialId(str(claim.input["credential"]))
         async with self._store.write() as transaction:
@@ -87,7 +87,7 @@ class Renewal:
                 return False
             await CredentialStore(transaction).get(wanted, lock=True)
             order = await _order(transaction, wanted)
-            if await ActivationStore(transaction).any_in_hand(wanted):
+            if await ActivationStore(transaction).any_open(wanted):
                 raise ApplianceError(ErrorCode.BUSY)
             await CertificateStore(transaction).add(renewed)
             await CredentialStore(transaction).renewed(

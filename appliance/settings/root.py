@@ -145,6 +145,16 @@ class Settings(Section):
         return self.data_dir / "pki" / "activation-format"
 
     @property
+    def signing_hosts_file(self) -> Path:
+        """Signing hosts that fronts admit, each by its own key; `rubrica hsm admit`."""
+        return self.data_dir / "pki" / "signing-hosts"
+
+    @property
+    def host_key_file(self) -> Path:
+        """Private key of this signing host (PEM, mode 0600); it is in no backup."""
+        return self.data_dir / "host" / "host-key.pem"
+
+    @property
     def document_key_file(self) -> Path:
         """Where the key over the keys of integrators' documents is kept."""
         secrets = self.secrets
@@ -165,6 +175,11 @@ class Settings(Section):
     def ca_file(self) -> Path:
         """Certificate of the internal CA that issues, PEM."""
         return self.data_dir / "pki" / "ca.pem"
+
+    @property
+    def outside_anchors_file(self) -> Path:
+        """Roots of outside CAs, PEM, that this signing host believes for signers."""
+        return self.data_dir / "pki" / "outside-anchors.pem"
 
     @property
     def redis_socket(self) -> Path:

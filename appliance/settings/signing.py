@@ -13,10 +13,11 @@ class SigningSettings(Section):
 
     wait_s: Seconds = 20
     """Longest that a call waits for its result before 202, in seconds."""
-    claim_s: Seconds = 60
+    claim_s: Seconds = Field(default=60, le=300)
     """Time in which an activation must be claimed, plus 1 s for each document of the
-    same command before it, in seconds."""
-    key_s: Seconds = 60
+    same command before it, in seconds. For so long, and for `key_s`, its signing host
+    can open what the signing password unlocked."""
+    key_s: Seconds = Field(default=60, le=300)
     """Time for the key phase after the claim, plus 1 s an item, in seconds."""
     finish_s: Seconds = 600
     """Time for the finish phase, in seconds."""

@@ -28,6 +28,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import slot_host
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import PersonId
+from appliance.domain.outside_material import JobKind, WantedMaterial
 from appliance.domain.ports import CompletionNotifier
 from appliance.domain.requests.levels import Upkeep
 from appliance.domain.requests.request import RequestView, SignedDocumentView
@@ -35,12 +36,19 @@ from appliance.domain.vocab import EventKind, ItemState, RequestState
 from appliance.integrators.logo_store import LogoStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.keys.key_facts import KeyFacts
 from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
-from appliance.signing.activations.activation_queue import ActivationQueue, Wanted
+from appliance.signing.activations.activation_queue import (
+    NEGLECTED,
+    ActivationQueue,
+    Wanted,
+)
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
+from appliance.signing.outside_material import is_neglected
+from appliance.signing.outside_material_store import OutsideMaterialStore
 from appliance.signing.signing_order import end_rest, hand_over
 
 ATTEMPTS: Final = 5
@@ -98,8 +106,6 @@ class Claims:
         settings: lifetimes.
         worker: the worker's slot, `signing/<host>/<n>`.
         process: id of this process start.
-        outside: whether it has a network and no keys, and takes what others handed
-            to it.
     """
 
     def __init__(
@@ -110,8 +116,6 @@ class Claims:
         settings: SigningSettings,
         worker: str,
         process: str,
-        *,
-        outside: bool = False,
     ) -> None:
         self._store = store
         self._completion_notifier = completion_notifier
@@ -124,7 +128,6 @@ class Claims:
             finish=timedelta(seconds=settings.finish_s),
             attempts=ATTEMPTS,
             suspect=SUSPECT,
-            outside=outside,
         )
         self._prefix = f"{worker}/"
         self._owner = f"{worker}/{process}"
@@ -214,25 +217,49 @@ class Claims:
         async with self._store.write() as transaction:
             await ActivationStore(transaction).drop(claim, self._clock.now())
 
-    async def hand_out(self, claim: Claim, code: ErrorCode) -> None:
-        """Give what is left to the role that has a network.
+    async def want(self, claim: Claim, wanted: Collection[WantedMaterial]) -> bool:
+        """Have the role with a network fetch what is missing.
+
+        Until it is there, or that role neglects it, nobody claims the activation. One
+        that is neglected is left to chores of the version before, which know of no
+        material and finish whole documents, as long as they may.
 
         Args:
             claim: of the caller.
-            code: what it lacks; the reason, should its time run out untried.
+            wanted: the pieces, one at least.
+
+        Returns:
+            False when another worker has claimed since.
         """
         async with self._store.write() as transaction:
-            await ActivationStore(transaction).hand_out(
-                claim, self._clock.now(), code.value
+            now = self._clock.now()
+            code = next(iter(wanted)).code
+            activations = ActivationStore(transaction)
+            patience = NEGLECTED * self._lease
+            there = await OutsideMaterialStore(transaction).of(claim.id)
+            is_alone = is_neglected(*there, now, patience)
+            until = now if is_alone else now + patience
+            if not await activations.wait(claim, until, code.value, is_left=is_alone):
+                return False
+            is_left = await OutsideMaterialStore(transaction).want(
+                claim.id,
+                JobKind.ACTIVATION,
+                wanted,
+                now,
+                claim.key_until + self._policy.finish,
+                self._lease,
             )
+            if not is_left:
+                # All of it came in the meantime.
+                await activations.wait(claim, now, code.value)
+        return True
 
     async def put_off(
         self, claim: Claim, code: ErrorCode, rest: timedelta | None = None
     ) -> None:
         """Let go of what waits for something, for a moment.
 
-        With the role that has a network it counts as a try: rests grow by those. With
-        a signing worker it does not, or what waits would become a suspect.
+        It does not count as a try, or what waits would become a suspect.
 
         Args:
             claim: of the caller.
@@ -241,15 +268,17 @@ class Claims:
         """
         async with self._store.write() as transaction:
             until = self._clock.now() + (self._lease if rest is None else rest)
-            await ActivationStore(transaction).put_off(
-                claim, until, code.value, counted=self._policy.outside
-            )
+            await ActivationStore(transaction).put_off(claim, until, code.value)
+            if code is ErrorCode.TSA_UNAVAILABLE:
+                # What was fetched does not do, as a token of a revoked certificate.
+                await OutsideMaterialStore(transaction).remove([claim.id])
 
     async def intend(
         self,
         claim: Claim,
         documents: Collection[ActivationDocument],
         certificate: bytes,
+        key: KeyFacts | None = None,
     ) -> bool:
         """Record, before the key is used, the exact digests to be signed.
 
@@ -260,6 +289,7 @@ class Claims:
             claim: of the caller.
             documents: of it, one at least, each with its digest.
             certificate: DER; what is to be signed names it as the signer's.
+            key: that is to be used, and its certificate, for the audit.
 
         Raises:
             ApplianceError: `CERTIFICATE_NOT_USABLE`.
@@ -283,10 +313,12 @@ class Claims:
             digests = {document.seq: document.digest for document in documents}
             if not await ActivationStore(transaction).intend(claim, digests, now):
                 return False
+            named = {} if key is None else key.detail()
             for document in documents:
                 detail = {
                     "digest": document.digest,
                     "documentSha256": document.document_sha256,
+                    **named,
                 }
                 self._audit(
                     transaction, EventKind.KEY_INTENDED, claim, document, detail
@@ -294,13 +326,17 @@ class Claims:
         return True
 
     async def record_signatures(
-        self, claim: Claim, documents: Collection[ActivationDocument]
+        self,
+        claim: Claim,
+        documents: Collection[ActivationDocument],
+        key: KeyFacts | None = None,
     ) -> bool:
         """Store what the key yielded; no document left to key means `finishing`.
 
         Args:
             claim: of the caller.
             documents: of it, each with its signature, and the digest as intended.
+            key: that was used, and its certificate, for the audit.
         """
         now = self._clock.now()
         made = {
@@ -314,8 +350,9 @@ class Claims:
             ):
                 return False
             await ActivationStore(transaction).settle(claim, now)
+            named = {} if key is None else key.detail()
             for document in documents:
-                detail = {"digest": document.digest}
+                detail = {"digest": document.digest, **named}
                 self._audit(transaction, EventKind.KEY_USED, claim, document, detail)
         return True
 

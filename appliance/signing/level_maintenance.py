@@ -5,6 +5,7 @@ all are kept. Two workers may believe that they have the same one in hand; the r
 believes one of them.
 """
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Final
 
@@ -13,13 +14,19 @@ from appliance.documents.document_store import DocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.outside_material import JobKind, WantedMaterial
 from appliance.domain.requests.levels import Upkeep, UpkeepClaim, UpkeepCount
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, SignatureLevel
 from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
+from appliance.signing.outside_material_store import OutsideMaterialStore
 
 _LEASE: Final = timedelta(minutes=2)
+_FETCHED_WITHIN: Final = timedelta(minutes=10)
+"""Time after which an upkeep is looked at again, though nobody delivered anything."""
+_MATERIAL_KEPT: Final = timedelta(hours=1)
+"""Time after which material that nobody took up is deleted."""
 OVERDUE: Final = timedelta(hours=1)
 """What has been due for longer is told to who runs the installation: a worker takes
 what is due within seconds, unless there is very much of it."""
@@ -32,13 +39,9 @@ class UpkeepWork:
         store: the record.
         clock: the time.
         worker: the worker's slot.
-        outside: whether it has a network, and does what others cannot.
     """
 
-    def __init__(
-        self, store: Database, clock: Clock, worker: str, *, outside: bool = False
-    ) -> None:
-        self._outside = outside
+    def __init__(self, store: Database, clock: Clock, worker: str) -> None:
         self._store = store
         self._clock = clock
         self._worker = worker
@@ -47,13 +50,11 @@ class UpkeepWork:
         """Take one document that something is due of; most looks take no lock."""
         now = self._clock.now()
         async with self._store.read() as transaction:
-            if not await LevelMaintenanceStore(transaction).any_due(
-                now, outside=self._outside
-            ):
+            if not await LevelMaintenanceStore(transaction).any_due(now):
                 return None
         async with self._store.write() as transaction:
             return await LevelMaintenanceStore(transaction).claim_next(
-                self._worker, now, _LEASE, outside=self._outside
+                self._worker, now, _LEASE
             )
 
     async def renew(self, claim: UpkeepClaim) -> bool:
@@ -62,6 +63,31 @@ class UpkeepWork:
             return await LevelMaintenanceStore(transaction).renew(
                 claim, self._clock.now() + _LEASE
             )
+
+    async def want(
+        self, claim: UpkeepClaim, wanted: Collection[WantedMaterial]
+    ) -> bool:
+        """Have the role with a network fetch what is missing.
+
+        Args:
+            claim: of the caller.
+            wanted: the pieces, one at least.
+
+        Returns:
+            False when another claim came since.
+        """
+        now = self._clock.now()
+        async with self._store.write() as transaction:
+            upkeeps = LevelMaintenanceStore(transaction)
+            if not await upkeeps.wait(claim, now + _FETCHED_WITHIN):
+                return False
+            is_left = await OutsideMaterialStore(transaction).want(
+                claim.id, JobKind.UPKEEP, wanted, now, now + _MATERIAL_KEPT, _LEASE
+            )
+            if not is_left:
+                # All of it came in the meantime.
+                await upkeeps.wait(claim, now)
+            return True
 
     async def newest(self, claim: UpkeepClaim) -> SignedDocumentView:
         """The newest version of the document in hand.
@@ -101,6 +127,8 @@ class UpkeepWork:
         async with self._store.write() as transaction:
             if not await LevelMaintenanceStore(transaction).done(claim, following):
                 return False
+            if claim.outside:
+                await OutsideMaterialStore(transaction).remove([claim.id])
             if sha256 == before.sha256:
                 return True
             after = SignedDocumentView(
@@ -146,6 +174,9 @@ class UpkeepWork:
                 claim, due, code.value
             ):
                 return False
+            if claim.outside:
+                # The next try begins anew: what was fetched would be too old.
+                await OutsideMaterialStore(transaction).remove([claim.id])
             if claim.tries == 0:
                 transaction.audit.add(
                     AuditEvent(

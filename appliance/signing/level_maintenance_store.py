@@ -1,6 +1,7 @@
 """The upkeep of published documents' levels in SQL."""
 
 from datetime import datetime, timedelta
+from typing import Final
 
 from sqlalchemy import (
     ColumnElement,
@@ -15,12 +16,19 @@ from sqlalchemy import (
     update,
 )
 
-from appliance.core.database.tables import level_upkeep, signature_request
+from appliance.core.database.tables import (
+    level_upkeep,
+    outside_job,
+    signature_request,
+)
 from appliance.core.leased_queue import LeasedQueue
 from appliance.domain.ids import IntegratorId, RequestId, new_id
+from appliance.domain.outside_material import JobKind
 from appliance.domain.requests.levels import INTERNAL, Upkeep, UpkeepClaim, UpkeepCount
 from appliance.domain.vocab import SignatureLevel
 
+UPKEEPS_MOST: Final = 32
+"""Documents at a time for whose upkeep something is fetched."""
 _SINCE: ColumnElement[datetime] = func.coalesce(
     level_upkeep.c.since, level_upkeep.c.due, type_=level_upkeep.c.due.type
 )
@@ -52,16 +60,15 @@ class LevelMaintenanceStore(LeasedQueue):
             )
         )
 
-    async def any_due(self, at: datetime, *, outside: bool = False) -> bool:
+    async def any_due(self, at: datetime) -> bool:
         """Whether `claim_next` would give one."""
-        due = _claimable(at, outside=outside)
-        return await self._any(self.looking(level_upkeep.c.id, due))
+        return await self._any(self.looking(level_upkeep.c.id, _claimable(at)))
 
     async def claim_next(
-        self, owner: str, at: datetime, lease: timedelta, *, outside: bool = False
+        self, owner: str, at: datetime, lease: timedelta
     ) -> UpkeepClaim | None:
         """Take one that is due and that nobody has in hand."""
-        due = _claimable(at, outside=outside)
+        due = _claimable(at)
         claiming = self.claiming(due, level_upkeep.c.due)
         row = await self._claim(claiming, owner, at + lease)
         if row is None:
@@ -74,7 +81,15 @@ class LevelMaintenanceStore(LeasedQueue):
             tries=row.tries,
             fence=row.fence,
             tsa=INTERNAL if row.tsa is None else tuple(row.tsa),
+            outside=row.outside,
         )
+
+    async def wait(self, claim: UpkeepClaim, until: datetime) -> bool:
+        """End a claim that waits for material; False when another claim came since.
+
+        Nobody is named as its owner: whoever delivers the material may wake it.
+        """
+        return await self._fenced(claim, {"lease_owner": None, "lease_until": until})
 
     async def done(self, claim: UpkeepClaim, following: Upkeep | None) -> bool:
         """End a claim: with what is due next, or with nothing any more."""
@@ -166,6 +181,19 @@ class LevelMaintenanceStore(LeasedQueue):
         ]
 
 
-def _claimable(at: datetime, *, outside: bool) -> ColumnElement[bool]:
-    ours = level_upkeep.c.outside if outside else not_(level_upkeep.c.outside)
-    return and_(level_upkeep.c.due <= at, LevelMaintenanceStore.unheld(at), ours)
+def _claimable(at: datetime) -> ColumnElement[bool]:
+    """Due, and in nobody's hands.
+
+    Of those that need servers outside a few at a time: each is read twice.
+    """
+    begun = select(outside_job.c.id).where(outside_job.c.id == level_upkeep.c.id)
+    waiting = (
+        select(func.count())
+        .select_from(outside_job)
+        .where(outside_job.c.kind == JobKind.UPKEEP.value)
+        .scalar_subquery()
+    )
+    may_begin = or_(
+        not_(level_upkeep.c.outside), begun.exists(), waiting < UPKEEPS_MOST
+    )
+    return and_(level_upkeep.c.due <= at, LevelMaintenanceStore.unheld(at), may_begin)

@@ -31,10 +31,13 @@ from appliance.domain.requests.request import (
 from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
+from appliance.pki.validation.credential_statement import as_certified
 from appliance.requests.inspection import Inspections
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_store import RequestStore
+from appliance.requests.shown_document_store import ShownDocumentStore
 from appliance.signing.reexamination import Reexamination
 from appliance.signing.signing_order import end_rest
 
@@ -68,11 +71,25 @@ class Requests:
         limit: int | None = None,
         before: RequestId | None = None,
     ) -> list[RequestView]:
-        """A person's requests in those states, newest first."""
+        """A person's requests in those states, newest first, to be told to them."""
         async with self._store.read() as transaction:
-            return await RequestStore(transaction).of_person(
+            views = await RequestStore(transaction).of_person(
                 person, states, limit=limit, before=before
             )
+            news = await ShownDocumentStore(transaction).unrecorded(views, drawn=False)
+        await self._record(news, drawn=False)
+        return views
+
+    async def detail(self, person: PersonId, request: RequestId) -> RequestView:
+        """One request as `get` gives it, to be told to its signer.
+
+        Raises:
+            DocumentRefusedError: as `get`.
+            ApplianceError: as `get`.
+        """
+        view = await self.get(person, request)
+        await self.note_shown([view], drawn=False)
+        return view
 
     async def get(self, person: PersonId, request: RequestId) -> RequestView:
         """One request, its document described as this version does.
@@ -130,6 +147,27 @@ class Requests:
         await self.note_seen(view)
         return view, pdf
 
+    async def note_shown(self, views: Collection[RequestView], *, drawn: bool) -> None:
+        """Record which documents a signer was shown, where that may matter.
+
+        What stands recorded already, and what nobody else can change, costs no write.
+
+        Args:
+            views: requests, as they were shown.
+            drawn: the document or a page of it was; else a list or an answer named it.
+        """
+        if not any(view.may_get_another_document for view in views):
+            return
+        async with self._store.read() as transaction:
+            news = await ShownDocumentStore(transaction).unrecorded(views, drawn=drawn)
+        await self._record(news, drawn=drawn)
+
+    async def _record(self, views: Collection[RequestView], *, drawn: bool) -> None:
+        if not views:
+            return
+        async with self._store.write() as transaction:
+            await ShownDocumentStore(transaction).record(views, drawn=drawn)
+
     async def note_seen(self, view: RequestView, *, keep: bool = False) -> None:
         """Record that the signer was shown the document.
 
@@ -141,6 +179,7 @@ class Requests:
             if keep:
                 now = self._clock.now()
                 await RequestStore(transaction).saw(view.id, now)
+            await ShownDocumentStore(transaction).record([view], drawn=True)
             transaction.audit.add(
                 AuditEvent(
                     EventKind.REQUEST_VIEWED,
@@ -215,10 +254,13 @@ class Requests:
                 view.preset.check(given)
             params = effective(given, view.preset)
             signer = await PersonStore(transaction).get(person)
+            credential = await CredentialStore(transaction).active(person)
             details = await self._stamping.details(transaction, params, view.integrator)
             picture = await picture_of(transaction, details)
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        if credential is not None:
+            signer = as_certified(signer, credential)
         view = await self._reexamination.current(view)
         named = StampSigner(signer.name, signer.cuil, signer.locale)
         now = self._clock.now()
@@ -227,6 +269,7 @@ class Requests:
         page = params.page if layout is None else layout.page
         with working_for(view.integrator):
             png = await self._inspector.render(pdf, page, layout, PREVIEW_DPI, picture)
+        await self.note_shown([view], drawn=True)
         return Preview(layout, page, SignatureTerms.of(params, view.inspection), png)
 
     async def reject(

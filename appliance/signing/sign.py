@@ -30,12 +30,12 @@ from appliance.domain.activation import (
     ActivationDocument,
     ActivationKey,
     activation_count,
-    activation_data,
 )
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Credential
+from appliance.domain.consent import ConsentSigner, consent_of
+from appliance.domain.errors import SIGNED_MEANWHILE, ApplianceError, ErrorCode
+from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
 from appliance.domain.ports import (
     CompletionNotifier,
@@ -43,6 +43,7 @@ from appliance.domain.ports import (
     WorkNotifier,
 )
 from appliance.domain.requests.batch import SignBatch
+from appliance.domain.requests.levels import SignatureProfile
 from appliance.domain.requests.preset import SignaturePreset, effective
 from appliance.domain.requests.request import (
     RequestView,
@@ -52,20 +53,23 @@ from appliance.domain.requests.request import (
 )
 from appliance.domain.vocab import EventKind, PersonState, RequestState
 from appliance.keys.credential_store import CredentialStore
-from appliance.keys.key_encryption import seal_to_each
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import UnlockKeys
 from appliance.people.person_store import PersonStore
+from appliance.pki.validation.credential_statement import as_certified
 from appliance.requests.request_store import RequestStore
+from appliance.requests.shown_document_store import ShownDocumentStore
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
+from appliance.signing.consent_seals import seal_consent
 from appliance.signing.reexamination import Reexamination
 from appliance.signing.signing_rules import (
     CallParameters,
     check_document,
     check_place_of_others,
     check_signable,
+    names_document,
     repeated,
     standing,
 )
@@ -79,6 +83,7 @@ _EXAMINED_AGAIN: Final = 16
 class SigningContext:
     """What signing needs, as found before the password is looked at."""
 
+    person: Person
     credential: Credential
     hosts: tuple[ActivationKey, ...]
     """Who may sign."""
@@ -103,6 +108,8 @@ class _Found:
     """Those among them whose documents an earlier version has examined."""
     parameters: CallParameters = field(default_factory=CallParameters)
     """Of all that are the signer's."""
+    drawn_before: list[RequestId] = field(default_factory=list)
+    """Refused ones of which the signer was shown another document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +141,7 @@ class Signing:
         settings: lifetimes, and how long a call waits.
         shielded: what goes on when the caller leaves.
         reexamination: looks again at what an earlier version has examined.
+        profile: of the installation.
     """
 
     def __init__(
@@ -148,6 +156,7 @@ class Signing:
         settings: SigningSettings,
         shielded: Shielded,
         reexamination: Reexamination,
+        profile: SignatureProfile,
     ) -> None:
         self._store = store
         self._attempts = attempts
@@ -159,6 +168,7 @@ class Signing:
         self._settings = settings
         self._shielded = shielded
         self._reexamination = reexamination
+        self._profile = profile
 
     async def sign(
         self,
@@ -265,14 +275,21 @@ class Signing:
         Raises:
             ApplianceError: why nothing is signed.
         """
-        async with self._store.read() as transaction:
-            found = await self._look(transaction, requests, command, signer, sent)
-            _refuse_single(command, found.refused)
-            if not found.fresh or (found.outdated and not again):
-                return found, None
-            context = await self._context(transaction, signer, found)
-            _refuse_single(command, found.refused)
-        return found, context
+        drawn_before: list[RequestId] = []
+        try:
+            async with self._store.read() as transaction:
+                found = await self._look(transaction, requests, command, signer, sent)
+                drawn_before = found.drawn_before
+                _refuse_single(command, found.refused)
+                if not found.fresh or (found.outdated and not again):
+                    return found, None
+                context = await self._context(transaction, signer, found)
+                _refuse_single(command, found.refused)
+            return found, context
+        finally:
+            if drawn_before:
+                async with self._store.write() as transaction:
+                    await ShownDocumentStore(transaction).refused(drawn_before)
 
     async def _examine_again(
         self, views: Sequence[RequestView]
@@ -336,6 +353,9 @@ class Signing:
             if used is not None and used != sha256:
                 raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
             found.is_key_new = used is None
+        changed: Mapping[RequestId, bool] = {}
+        if not names_document(command, sent):
+            changed = await ShownDocumentStore(transaction).changed(own.values())
         for request, view in own.items():
             try:
                 is_repeat = repeated(
@@ -345,6 +365,8 @@ class Signing:
                     view.preset.check(command.given)
                 # A repeat, too, has to mean what was signed.
                 _check_meant(view, command, sent)
+                if not is_repeat:
+                    _check_unchanged(request, changed, found)
             except ApplianceError as exc:
                 found.refused[request] = exc
                 continue
@@ -374,6 +396,7 @@ class Signing:
             or credential is None
         ):
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        person = as_certified(person, credential)
         each = found.parameters.each
         stamps = await self._stamping.settle(transaction, each, found.fresh.values())
         followed = [request for request, view in found.fresh.items() if view.followed]
@@ -390,7 +413,7 @@ class Signing:
                 found.refused[request] = exc
                 del found.fresh[request]
         hosts = await self._hosts.live_in(transaction) if found.fresh else ()
-        return SigningContext(credential, hosts, stamps, found.parameters)
+        return SigningContext(person, credential, hosts, stamps, found.parameters)
 
     async def _authorize(
         self,
@@ -476,14 +499,25 @@ class Signing:
         if unlock is None:
             # Changed since it was checked: what was typed opens nothing now.
             raise ApplianceError(ErrorCode.IN_PROGRESS)
-        credential = context.credential
-        if credential.id not in unlock:
+        # Locked: a renewal has either committed, or waits and then finds this
+        # activation open. The seal is bound to the certificate.
+        credential = await CredentialStore(transaction).get(
+            context.credential.id, lock=True
+        )
+        if (
+            credential is None
+            or credential.id not in unlock
+            or not credential.usable_at(self._clock.now())
+        ):
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         await self._bind_key(transaction, command, signer, context.parameters)
         made, consents = [], []
+        consenting = ConsentSigner.of(context.person, credential)
         for new, views in self._activations(activations, begun, signer, context):
-            data = activation_data(new, credential.key_version)
-            seals = seal_to_each(context.hosts, unlock[credential.id], data)
+            whole = consent_of(
+                new, consenting, dict(enumerate(views)), self._profile_of
+            )
+            seals = seal_consent(context.hosts, unlock[credential.id], whole)
             made.append((new, seals))
             consents += [
                 _consent(signer, view, new, document)
@@ -532,9 +566,14 @@ class Signing:
                     # Those before it have a second a document, as in a key phase.
                     claim_by=now + claim + timedelta(seconds=first),
                     documents=documents,
+                    profile=self._profile.to_json(),
                 ),
                 views,
             )
+
+    def _profile_of(self, view: RequestView) -> SignatureProfile:
+        """How a request is to be signed, as a worker resolves it."""
+        return self._profile.narrowed(view.wishes)
 
     async def _bind_key(
         self,
@@ -658,6 +697,26 @@ def _check_meant(
     """
     if isinstance(command, SignCommand):
         check_document(view, command, sent)
+
+
+def _check_unchanged(
+    request: RequestId, changed: Mapping[RequestId, bool], found: _Found
+) -> None:
+    """Refuse a document that the signer has not been shown since it changed.
+
+    Args:
+        request: to be begun.
+        changed: as `ShownDocumentStore.changed` gives it.
+        found: notes it where the earlier document was drawn for its signer.
+
+    Raises:
+        ApplianceError: `DOCUMENT_CHANGED`.
+    """
+    if request not in changed:
+        return
+    if changed[request]:
+        found.drawn_before.append(request)
+    raise ApplianceError(ErrorCode.DOCUMENT_CHANGED, sentence=SIGNED_MEANWHILE)
 
 
 def _still_to_begin(

@@ -11,6 +11,7 @@ from appliance.domain.appearance.details import StampDetails
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Person
 from appliance.domain.ids import RequestId
+from appliance.domain.requests.batch import SignBatch
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.request import (
     RequestView,
@@ -76,6 +77,17 @@ def check_document(view: RequestView, command: SignCommand, sent: str | None) ->
         meant.add(view.repair.original_sha256)
     if sent is not None and sent not in meant:
         raise ApplianceError(ErrorCode.DOCUMENT_MISMATCH)
+
+
+def names_document(command: SignCommand | SignBatch, sent: str | None) -> bool:
+    """Return whether a call says itself which document it means.
+
+    Args:
+        command: of the caller.
+        sent: SHA-256 of the file that came with it, hex; None without one.
+    """
+    is_matched = isinstance(command, SignCommand) and command.if_match is not None
+    return is_matched or sent is not None
 
 
 def check_signable(

@@ -34,10 +34,6 @@ KEEP_ALIVE_LABEL: Final = "rubrica-keep-alive"
 IDENTITY_KEY: Final = KeyReference(TokenRole.FIRMA, b"rubrica-worker-identity")
 """By it workers prove to fronts that they hold the token (design §4)."""
 IDENTITY_LABEL: Final = "rubrica-worker-identity"
-OWN_KEYS: Final = frozenset(
-    {ROOT_KEY, CA_KEY, OCSP_KEY, TSA_KEY, KEEP_ALIVE_KEY, IDENTITY_KEY}
-)
-"""The installation's own pairs, made by `rubrica hsm init` alone."""
 
 _K = TypeVar("_K", pkcs11.PrivateKey, pkcs11.PublicKey)
 

@@ -32,7 +32,7 @@ from hsm_config.pkcs11.module import (
 from hsm_config.pkcs11.pin import AskPin, obtain_pin
 from hsm_config.pkcs11.tokens import make_configuration, make_token
 from hsm_config.profile import HsmProfile, load_profile
-from hsm_config.provisioning import pki_token, replicas, signing_token
+from hsm_config.provisioning import own_host, pki_token, replicas, signing_token
 from hsm_config.provisioning.init_report import ProvisionReport
 
 _SYSTEM_CLOCK: Final = SystemClock()
@@ -92,6 +92,8 @@ def _provision(
     if profile.config_env and profile.quirks.makes_tokens and hsm.softhsm_conf:
         made = make_configuration(hsm.softhsm_conf)
         report.note(f"configuration {hsm.softhsm_conf}", made=made)
+    # Nothing was enrolled before, so nothing of the first format can be under way.
+    is_new = not settings.root_file.exists()
     with opened(hsm, profile) as library:
         for role in TokenRole:
             token = token_settings(hsm, role)
@@ -116,6 +118,7 @@ def _provision(
         signing_token.provision(firma, settings, profile, report)
         with replicas.held(library, settings, profile, ask) as others:
             replicas.provision(firma, others, settings, profile, report)
+        own_host.provision(settings, report, is_new=is_new)
         pki_token.provision(sessions[TokenRole.PKI], settings, profile, clock, report)
 
 

@@ -104,6 +104,7 @@ def check(
     run = _Check(settings, profile, clock, ask, kinds)
     counts = sorted({1, 2, usable_cores()}) if processes is None else processes
     _look_at_profile(run)
+    _look_at_host(run)
     try:
         run.report.add("module", str(module_path(settings.hsm, profile)))
         with opened(settings.hsm, profile) as library:
@@ -139,6 +140,14 @@ def _look_at_profile(run: _Check) -> None:
     if hsm.key_algorithm not in run.profile.keys.algorithms:
         detail = f"this make has no keys of kind {hsm.key_algorithm}"
         run.report.add("key algorithm", detail, Mark.BAD)
+
+
+def _look_at_host(run: _Check) -> None:
+    """Add the line of this host's own key, which is in no HSM."""
+    try:
+        run.report.add("host key", installation.host_key(run.settings))
+    except (HsmRefusedError, SettingsError) as exc:
+        run.report.add("host key", reason_of(exc), Mark.BAD)
 
 
 def _library(library: Library) -> str:

@@ -5,6 +5,9 @@ Each function returns what is good to know, and raises where something is amiss.
 
 import pkcs11
 
+from appliance.core.secrets.admitted_hosts import listed as listed_hosts
+from appliance.core.secrets.host_key import fingerprint, key_text, read_host_key
+from appliance.core.secrets.own_host import own_name
 from appliance.domain.clock import Clock
 from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
 from appliance.settings import Settings
@@ -70,6 +73,32 @@ def identity(session: pkcs11.Session, settings: Settings) -> str:
     signing_token.refuse_unpinned(public, settings)
     path = signing_token.identity_path(settings)
     return f"{key_pairs.algorithm_of(public)}, pinned in {path}"
+
+
+def host_key(settings: Settings) -> str:
+    """Describe this host's own key, and its admission on this machine.
+
+    Raises:
+        SettingsError: the key cannot be used, or the list of hosts not be read.
+        HsmRefusedError: there is none, or another one is admitted here.
+    """
+    key = read_host_key(settings.host_key_file)
+    if key is None:
+        msg = f"{settings.host_key_file} is not there; run `rubrica hsm host-key`"
+        raise HsmRefusedError(msg)
+    name, path = own_name(), settings.signing_hosts_file
+    admitted = listed_hosts(path).get(name)
+    if admitted is None:
+        told = "not admitted on this machine, which needs that for fronts of its own"
+    elif admitted == key.public:
+        told = f"admitted in {path}"
+    else:
+        msg = (
+            f"{path} admits {name} by another key: rubrica hsm admit {name} "
+            f"{key_text(key.public)}"
+        )
+        raise HsmRefusedError(msg)
+    return f"{name}, fingerprint {fingerprint(key.public)}; {told}"
 
 
 def keep_alive(session: pkcs11.Session) -> str:

@@ -228,6 +228,25 @@ def test_backups_that_fail_for_long(
         assert backups.back_up().returncode == 0
 
 
+def test_record_that_the_audit_does_not_explain(
+    monitored_installation: Watched, person: TestPerson
+) -> None:
+    """Somebody with SQL calls a request signed; the next check ends it once undone."""
+    appliance = monitored_installation.appliance
+    verify = partial(appliance.rubrica, "audit", "verify")
+    (request,) = appliance.new_requests(person, pdfs.one_page(), 1)
+    say = f"UPDATE signature_request SET state = '{{}}' WHERE id = {request}"  # noqa: S608 (ours)
+    with monitored_installation.hurting("RubricaAuditWrong"):
+        assert verify().returncode == 0
+        execute(appliance, say.format("firmada"))
+        assert verify().returncode == 1
+
+        monitored_installation.prometheus.until_firing("RubricaAuditWrong")
+
+        execute(appliance, say.format("pendiente"))
+        assert verify().returncode == 0
+
+
 def trust(appliance: Appliance, root: x509.Certificate, purpose: str) -> str:
     """Trust a root by the command line; gives its id."""
     path = appliance.folder / "root-outside.pem"
@@ -238,6 +257,9 @@ def trust(appliance: Appliance, root: x509.Certificate, purpose: str) -> str:
         *("--fingerprint", fingerprint),
     )
     assert added.returncode == 0, added.stderr
+    if purpose == "signers":
+        pinned = appliance.rubrica("hsm", "anchors", "--pin", fingerprint)
+        assert pinned.returncode == 0, pinned.stderr
     (found,) = re.findall(r"^ +id +(\S+)$", added.stdout, re.MULTILINE)
     return str(found)
 

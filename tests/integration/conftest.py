@@ -8,10 +8,9 @@ from argon2 import PasswordHasher
 
 from appliance.core.secrets import password_hashing
 from appliance.domain.ids import PersonId
-from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.keys import ResidentKey
 from appliance.domain.vocab import RequestState
 from embed.assets import Assets, load_assets
-from hsm_config.pkcs11 import objects
 from tests.support.documents.software_signer import SoftwareSigner, make_signer
 from tests.support.factories import cached_hashes
 from tests.support.factories.document_storage import (
@@ -22,7 +21,7 @@ from tests.support.factories.document_storage import (
 )
 from tests.support.factories.fakes import request_view
 from tests.support.factories.signing_front import SigningFront, open_front
-from tests.support.hsm.hsm_installation import KEY, HsmInstallation
+from tests.support.hsm.hsm_installation import HsmInstallation
 from tests.support.hsm.pkcs11_shim import Pkcs11Shim
 from tests.support.installation.api import ApiServices, Caller
 from tests.support.installation.frame import Frame
@@ -137,8 +136,7 @@ def shim(
 def hsm_with_key_template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
     """An installation with a user's `KEY`, to copy."""
     installation = HsmInstallation.ready(tmp_path_factory.mktemp("keyed"))
-    with installation.raw(KEY.token) as session:
-        objects.generate(session, KEY.cka_id, "user", KeyAlgorithm.RSA_2048)
+    installation.make_user_key()
     return installation
 
 
@@ -148,6 +146,12 @@ def hsm_with_key(
 ) -> HsmInstallation:
     """An installation with a user's `KEY`, of the test's own."""
     return hsm_with_key_template.copy(tmp_path)
+
+
+@pytest.fixture
+def user_key(hsm_with_key: HsmInstallation) -> ResidentKey:
+    """The user's key of `hsm_with_key`."""
+    return hsm_with_key.user_key
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,13 @@ from appliance.core.database.types import JsonText
 from appliance.core.login_attempt_store import _lock_key
 from appliance.core.rate_limit import known_indexes
 from appliance.core.secrets import key_files
-from appliance.core.secrets.password_hashing import HashSlots, Passwords
+from appliance.core.secrets.admitted_hosts import admit, listed
+from appliance.core.secrets.host_key import fingerprint
+from appliance.core.secrets.password_hashing import (
+    HashSlots,
+    PasswordRoot,
+    Passwords,
+)
 from appliance.core.secrets.sealed_box import LookupKey, SecretBox
 from appliance.documents.document_files import (
     NewDocument,
@@ -38,6 +44,7 @@ from appliance.domain.activation import (
 )
 from appliance.domain.appearance.details import StampDetails
 from appliance.domain.audit import AuditEvent, AuditRow, chain, first_break
+from appliance.domain.consent import Consent, ConsentSigner, DocumentTerms
 from appliance.domain.documents import (
     FindingKind,
     Inspection,
@@ -48,6 +55,7 @@ from appliance.domain.documents import (
     signed_name,
     signing_facts_from_json,
 )
+from appliance.domain.host_statements import HostStatement
 from appliance.domain.identity import SigningSecret, credential_aad
 from appliance.domain.ids import (
     ActivationId,
@@ -58,8 +66,9 @@ from appliance.domain.ids import (
     TaskId,
 )
 from appliance.domain.integrators.api_keys import checksum, new_api_key, read_api_key
-from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm
 from appliance.domain.requests.batch import SignBatch
+from appliance.domain.requests.levels import SignatureProfile
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.secrets import KeyRing
 from appliance.domain.signing_command import GivenParameters, SignParameters
@@ -67,6 +76,8 @@ from appliance.domain.vocab import (
     ActivationState,
     Environment,
     EventKind,
+    SignatureLevel,
+    TimestampPolicy,
     VouchedBy,
 )
 from appliance.identity import (
@@ -77,6 +88,7 @@ from appliance.identity import (
     totp,
 )
 from appliance.integrators.api_keys import key_purpose
+from appliance.keys.count_clearings import CountClearings
 from appliance.keys.key_encryption import lock_outer, open_outer, open_seal, seal_to
 from appliance.keys.signing_password import SigningPasswords, normalize
 from appliance.pki.revocation_pins import plain
@@ -130,6 +142,62 @@ def activation_info(given: Given) -> str:
         for one in (Activation(**consent), claim)
     }
     return data.hex()
+
+
+def consent_info(given: Given) -> dict[str, str]:
+    """What an unlock key is sealed to in format 2, by the front and by the worker."""
+    signer = given["signer"]
+    consenting = ConsentSigner(
+        name=signer["name"],
+        cuil=signer["cuil"],
+        locale=signer["locale"],
+        key_version=given["keyVersion"],
+        certificate=raw(signer["certificate"]),
+        chain=tuple(map(raw, signer["chain"])),
+    )
+    activation = Activation(
+        id=ActivationId(given["activation"]),
+        person=PersonId(given["person"]),
+        credential=CredentialId(given["credential"]),
+        factors=tuple(given["factors"]),
+        created=at(given["created"]),
+        claim_by=at(given["claimBy"]),
+        documents=tuple(
+            ActivationDocument(
+                seq,
+                RequestId(each["request"]),
+                each["documentSha256"],
+                SignParameters.from_wire(each["parameters"]),
+                "",
+                details=StampDetails.from_json(each.get("stamp", {})),
+                code=each["code"],
+            )
+            for seq, each in enumerate(given["items"])
+        ),
+    )
+    bases = [inspection_of(each["inspection"]).basis_sha256 for each in given["items"]]
+    terms = tuple(
+        DocumentTerms(
+            basis,
+            SignatureProfile(
+                SignatureLevel(each["profile"]["level"]),
+                TimestampPolicy(each["profile"]["timestampPolicy"]),
+                DigestAlgorithm(each["profile"]["digest"]),
+                tuple(each["profile"]["tsa"]),
+            ),
+            document.details.logo,
+        )
+        for basis, each, document in zip(
+            bases, given["items"], activation.documents, strict=True
+        )
+    )
+    consent = Consent(activation, consenting, terms)
+    first = consent.data(ActivationFormat.FIRST)
+    assert first == activation_data(activation, given["keyVersion"])
+    return {
+        "inspections": ",".join(bases),
+        "info": consent.data(ActivationFormat.WHOLE).hex(),
+    }
 
 
 def issue_info(given: Given) -> str:
@@ -201,6 +269,45 @@ def statement(given: Given) -> str:
     return key_statement(
         given["installation"], given["host"], given["epoch"], raw(given["public"])
     ).hex()
+
+
+def host_statement(given: Given) -> dict[str, str]:
+    """What the worker identity and the host sign of an activation key of a minute."""
+    statement = HostStatement(
+        installation=given["installation"],
+        host=given["host"],
+        host_key=raw(given["hostKey"]),
+        epoch=given["epoch"],
+        public=raw(given["public"]),
+        identity=given["identity"],
+    )
+    return {
+        "identity": statement.by_identity().hex(),
+        "host": statement.by_host().hex(),
+    }
+
+
+def signing_hosts(given: Given) -> dict[str, object]:
+    """The file of admitted hosts, and how their keys are told apart by people."""
+    hosts = {name: raw(key) for name, key in given["hosts"].items()}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "signing-hosts")
+        for name, key in hosts.items():
+            admit(path, name, key)
+        text = path.read_text("utf-8") if hosts else ""
+    return {
+        "file": text,
+        "fingerprints": {name: fingerprint(key) for name, key in hosts.items()},
+    }
+
+
+def signing_hosts_read(given: Given, written: Mapping[str, Any]) -> dict[str, str]:
+    """The hosts of a file."""
+    del given
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "signing-hosts")
+        path.write_text(written["file"], "utf-8")
+        return {name: key.hex() for name, key in listed(path).items()}
 
 
 def epoch(given: Given) -> dict[str, object]:
@@ -381,6 +488,30 @@ def checked_secret(given: Given, written: Mapping[str, Any]) -> dict[str, Any]:
     check = run_apart(passwords.check(normalize(given["password"]), kept, credentials))
     unlock = {name: key.hex() for name, key in check.unlock.items()}
     return {"right": check.right, "unlock": unlock}
+
+
+def wrong_password_mark(given: Given) -> str:
+    """What the row of a wrong try has."""
+    root = PasswordRoot(raw(given["pepper"]), raw(given["salt"]), given["argon2"])
+    typed, owner = normalize(given["password"]), given["person"].encode()
+    return root.derive_marked(typed, (), owner)[2]
+
+
+def count_clearing(given: Given) -> str:
+    """Proof of a cleared count."""
+    clearings = CountClearings(LookupKey(ring_of(given["ring"])))
+    person, salt = PersonId(given["person"]), raw(given["salt"])
+    return clearings.prove(person, salt, at(given["at"]))
+
+
+def count_cleared(given: Given, proof: str) -> dict[str, Any] | None:
+    """What it proves."""
+    clearings = CountClearings(LookupKey(ring_of(given["ring"])))
+    found = clearings.proven(PersonId(given["person"]), proof)
+    if found is None:
+        return None
+    ours = found.is_of(raw(given["salt"]))
+    return {"at": found.at.isoformat(), "salt": ours, "other": found.is_of(b"")}
 
 
 def login_hash(given: Given) -> str:

@@ -159,6 +159,28 @@ STATEMENTS: Final = {
         "public": "09" * 32,
     },
 }
+HOST_STATEMENTS: Final[Cases] = {
+    "a host's key of a minute": {
+        "installation": "rubrica",
+        "host": "firma-a.example",
+        "hostKey": "0a" * 32,
+        "epoch": 29657040,
+        "public": "09" * 32,
+        "identity": "ab" * 32,
+    },
+    "of an installation with an accent": {
+        "installation": "Rúbrica de San José",
+        "host": "b",
+        "hostKey": "00" * 31 + "01",
+        "epoch": 10000000,
+        "public": "ff" * 32,
+        "identity": "0" * 64,
+    },
+}
+HOST_LISTS: Final[Cases] = {
+    "two hosts": {"hosts": {"firma-b": "0b" * 32, "firma-a.example": "0a" * 32}},
+    "none": {"hosts": {}},
+}
 EPOCHS: Final[Cases] = {
     "its first moment": {"at": "2026-05-25T12:00:00+00:00"},
     "its last one, in another zone": {"at": "2026-05-25T09:09:59.999999-03:00"},
@@ -270,6 +292,30 @@ CHAINS: Final = {
             ),
         ],
     },
+    "a use of a key": {
+        "writer": D,
+        "events": [
+            _audited(
+                kind,
+                "worker:signing/a/1",
+                at,
+                request=7,
+                activation=C,
+                attempt=1,
+                detail={
+                    "digest": "ef" * 32,
+                    "item": 0,
+                    "serial": "7c01",
+                    "spkiSha256": "ab" * 32,
+                    **more,
+                },
+            )
+            for kind, at, more in (
+                ("key.intended", NOON, {"documentSha256": DOCUMENT}),
+                ("key.used", SOON, {}),
+            )
+        ],
+    },
 }
 RING: Final = {"present": 1, "keys": {"1": "64" * 32}}
 ROTATED: Final = {"present": 3, "keys": {"1": "64" * 32, "3": "65" * 32}}
@@ -334,6 +380,25 @@ SIGNING_PASSWORDS: Final[Cases] = {
         "password": "contrasen\u0303a ñ €",
         "credentials": [C],
     },
+}
+WRONG_PASSWORDS: Final[Cases] = {
+    f"typed by {who}": {
+        "pepper": "70" * 32,
+        "salt": "5b" * 16,
+        "argon2": {"t": 2, "m": 19456, "p": 1, "v": 19},
+        "password": "no es la clave",
+        "person": person,
+    }
+    for who, person in (("one person", B), ("another", C))
+}
+CLEARINGS: Final[Cases] = {
+    name: {
+        "ring": ring,
+        "person": B,
+        "salt": "5b" * 16,
+        "at": "2026-11-30T12:00:00.000001+00:00",
+    }
+    for name, ring in (("the first key", RING), ("a later version", ROTATED))
 }
 LOGIN_PASSWORDS: Final[Cases] = {
     "a login password": {"password": "una clave de ingreso"},
@@ -439,6 +504,70 @@ INSPECTIONS: Final[Cases] = {
         "signing": SIGNING,
     },
 }
+CONSENT_SIGNER: Final[dict[str, Any]] = {
+    "name": "Núñez, Ana María",
+    "cuil": "20055361682",
+    "locale": "es",
+    "certificate": "3003020101",
+    "chain": ["3003020102", "3003020103"],
+}
+PROFILE: Final[dict[str, Any]] = {
+    "level": "B-T",
+    "timestampPolicy": "preferred",
+    "digest": "sha256",
+    "tsa": ["internal"],
+}
+CODE: Final = "0123456789ABCDEFGHJKMNPQRS"
+CONSENTS: Final[Cases] = {
+    "one plain document": _activation(
+        _item(
+            7,
+            PARAMETERS,
+            code=CODE,
+            inspection=INSPECTIONS["one page"],
+            profile=PROFILE,
+        ),
+        signer=CONSENT_SIGNER,
+    ),
+    "every field of a command": _activation(
+        _item(
+            9007199254740991,
+            EVERYTHING,
+            stamp=DETAILS,
+            code=CODE,
+            inspection=INSPECTIONS["everything"],
+            profile={
+                "level": "B-LTA",
+                "timestampPolicy": "required",
+                "digest": "sha512",
+                "tsa": ["ajena", "internal"],
+            },
+        ),
+        signer={**CONSENT_SIGNER, "locale": "en"},
+        keyVersion=12,
+    ),
+    "several documents, no issuers": _activation(
+        _item(
+            3,
+            PARAMETERS,
+            code=CODE,
+            inspection=INSPECTIONS["a field that locks"],
+            profile=PROFILE,
+        ),
+        _item(
+            1,
+            {**PARAMETERS, "campo": "a.b"},
+            stamp={"qr": "https://a"},
+            code=None,
+            inspection=INSPECTIONS["one page"],
+            profile={**PROFILE, "level": "B-B"},
+        ),
+        signer={**CONSENT_SIGNER, "chain": []},
+        factors=["hwk", "sign-pwd"],
+        created="2026-12-31T23:59:59.999999+00:00",
+        claimBy="2027-01-01T00:00:59.999999+00:00",
+    ),
+}
 COLUMNS: Final[Cases] = {
     "values": {
         "json": {"ñ": [1, None, "€\u2028"], "a": {"z": True, "b": 1.5}},
@@ -540,6 +669,19 @@ MESSAGES: Final[Cases] = {
             "covered": "no",
             "pages": [1, 2],
             "unproven": ["TSA ajena"],
+        },
+    },
+    "a report with a field's alternate name": {
+        "kind": "report",
+        "value": {
+            "signatures": [
+                {**REPORT, "alternate": f"https://f.example/verificar/{'0' * 26}"}
+            ],
+            "filled": ["Cliente", "", "Ada"],
+            "ending": ["yes", "", ""],
+            "covered": "no",
+            "pages": [1, 2],
+            "unproven": [],
         },
     },
     "revoked TSAs": {

@@ -15,6 +15,12 @@ FORMATS: Final = {
         cases.ACTIVATIONS,
         write=do.activation_info,
     ),
+    "consent-data": Format(
+        "HPKE info of an activation in format 2: SHA-256 of the RFC 8785 JSON of "
+        "docs/signing.md; `inspection`: the hash of what a signature relies on.",
+        cases.CONSENTS,
+        write=do.consent_info,
+    ),
     "issue-data": Format(
         "HPKE info of an `issue` task: SHA-256 of the RFC 8785 JSON of `given`.",
         cases.ISSUES,
@@ -44,6 +50,18 @@ FORMATS: Final = {
         "What the worker identity signs for activation_key.signature.",
         cases.STATEMENTS,
         write=do.statement,
+    ),
+    "host-statement": Format(
+        "What worker identity and host sign for activation_key.signature and "
+        "activation_key.host_signature of an epoch of 60 seconds.",
+        cases.HOST_STATEMENTS,
+        write=do.host_statement,
+    ),
+    "signing-hosts": Format(
+        "pki/signing-hosts: the hosts that fronts admit; and fingerprints.",
+        cases.HOST_LISTS,
+        write=do.signing_hosts,
+        read=do.signing_hosts_read,
     ),
     "activation-epoch": Format(
         "Epochs of activation keys.", cases.EPOCHS, write=do.epoch
@@ -96,6 +114,17 @@ FORMATS: Final = {
         cases.SIGNING_PASSWORDS,
         write=do.signing_secret,
         read=do.checked_secret,
+    ),
+    "wrong-password-mark": Format(
+        "attempt_slot.verifier_sha256: tells one wrong signing password from another.",
+        cases.WRONG_PASSWORDS,
+        write=do.wrong_password_mark,
+    ),
+    "count-clearing": Format(
+        "signing_secret.cleared: proof of when the count of wrong passwords was reset.",
+        cases.CLEARINGS,
+        write=do.count_clearing,
+        read=do.count_cleared,
     ),
     "login-password": Format(
         "login_secret.phc, console_user.phc, revocation_pin.phc; `written`: its cost.",

@@ -30,7 +30,7 @@ from appliance.api.app import create_api
 from appliance.cli import _EX_PIPE, EX_CONFIG, EX_TEMPFAIL, command_parser
 from appliance.core import installation_store, messaging
 from appliance.core.database import rights as granted
-from appliance.core.database import table_version
+from appliance.core.database import row_policies, table_version
 from appliance.core.database.tables import metadata
 from appliance.core.metrics import FAMILIES
 from appliance.documents.local import folder_mark
@@ -41,6 +41,7 @@ from appliance.domain import (
     embedding,
     keys,
     login,
+    reconciliation,
     sandbox,
     timestamps,
     trust_store,
@@ -126,6 +127,7 @@ def table_versions() -> dict[str, Any]:
             installation_store.DOCUMENTS,
             installation_store.GENERATION,
             installation_store.BACKUP,
+            installation_store.AUDIT,
         ],
         "restored": str(installation_store.RESTORED),
     }
@@ -138,6 +140,10 @@ def rights() -> dict[str, Any]:
         "rights": {
             table: {role.value: told for role, told in roles.items()}
             for table, roles in granted.RIGHTS.items()
+        },
+        "policies": {
+            f"{policy.table}.{policy.name}": policy.definition
+            for policy in row_policies.POLICIES
         },
     }
 
@@ -152,6 +158,7 @@ def words() -> dict[str, list[Any]]:
         "certificate.state": vocab.CertificateState,
         "credential.state": vocab.CredentialState,
         "certificate.reason": vocab.RevocationReason,
+        "audit_event.layer": vocab.StatementFault,
         "environment": vocab.Environment,
         "secrets": vocab.SecretName,
         "audit_event.event": vocab.EventKind,
@@ -184,6 +191,7 @@ def words() -> dict[str, list[Any]]:
         "document_repair.damage": documents.Damage,
         "frame states": embedding.EmbedSessionState,
         "frame legal words": embedding.LegalWord,
+        "findings of the audit": reconciliation.Check,
         "trust_anchor.purpose": trust_store.AnchorPurpose,
         "expiry_notice.kind": trust_store.ExpiringKind,
         "tokens": keys.TokenRole,

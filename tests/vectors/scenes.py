@@ -39,7 +39,6 @@ from appliance.domain.vocab import (
 )
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_tasks import HsmTasks, issue_binding, submit_issue
-from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import SigningPasswords
 from appliance.pki.certificates import Certificates
 from appliance.pki.csr import CsrWork, SigningRequests
@@ -52,7 +51,7 @@ from embed.assets import load_assets
 from tests.support.factories.fakes import FakeTasks, request_view
 from tests.support.factories.held_credential import hold
 from tests.support.factories.signing_front import open_front
-from tests.support.factories.signing_host import INSTALLATION
+from tests.support.factories.signing_host import password_attempts
 from tests.support.installation.api import CUIL, LOGIN_PASSWORD, ApiServices
 from tests.support.installation.frame import ORIGINS, Frame, init_of
 from tests.support.installation.installation import Installation
@@ -426,9 +425,7 @@ async def record_of_tasks(folder: Path) -> Answers:
             held = await CredentialStore(transaction).active(person)
         assert held is not None
         passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(1))
-        attempts = PasswordAttempts(
-            store, passwords, clock, SigningSettings(), INSTALLATION
-        )
+        attempts = password_attempts(store, passwords, clock, SigningSettings())
         asks = SigningRequests(
             store, attempts, front.host.hosts(store, clock), clock, Shielded()
         )

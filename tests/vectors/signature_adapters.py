@@ -195,11 +195,8 @@ def request_body(given: Given) -> str:
     spki = key.public_key().public_bytes(
         Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
-    order = SimpleNamespace(
-        person=SimpleNamespace(name=given["name"], cuil=given["cuil"]),
-        credential=SimpleNamespace(spki=spki),
-    )
-    return bytes(_body(cast("Any", order)).dump()).hex()
+    statement = SimpleNamespace(name=given["name"], cuil=given["cuil"])
+    return bytes(_body(cast("Any", statement), spki).dump()).hex()
 
 
 def revocations(given: Given) -> dict[str, Any]:

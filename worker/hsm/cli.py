@@ -18,6 +18,8 @@ from contextlib import asynccontextmanager
 from appliance.bootstrap import Core, open_core
 from appliance.cli.progress_bar import ProgressBar
 from appliance.cli.terminal import run_async, say
+from appliance.core.secrets.host_key import fingerprint, key_text
+from appliance.core.secrets.own_host import prepare_own_host
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, HsmUnavailableError
 from appliance.domain.keys import WrapMethod
@@ -83,6 +85,8 @@ def take_over(args: argparse.Namespace) -> int:
         from appliance.core.installation_store import InstallationStore  # noqa: PLC0415 (heavy)
 
         configure_logging(quiet(settings), "operator")
+        # First: where it fails, nothing was changed. No backup has the host's key.
+        own = prepare_own_host(settings)
         async with open_core(settings, SystemClock(), "operator") as core:
             async with core.store.read() as transaction:
                 least = (await InstallationStore(transaction).generation()).number
@@ -95,6 +99,10 @@ def take_over(args: argparse.Namespace) -> int:
                 raise
         number = taken.number
         say(f"the HSM serves this record from now on, and no other: number {number}")
+        if own.is_key_new:
+            say(f"this host has a new key: fingerprint {fingerprint(own.public)}")
+            say("on each other machine with a front, compare it and run:")
+            say(f"  rubrica hsm admit {own.name} {key_text(own.public)}")
         return 0
 
     return run_async(work, args)

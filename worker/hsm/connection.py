@@ -13,6 +13,7 @@ from enum import StrEnum
 import pkcs11
 
 from appliance.domain.errors import (
+    CredentialRefusedError,
     ErrorCode,
     HsmRefusedError,
     HsmUnavailableError,
@@ -21,14 +22,17 @@ from appliance.domain.keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,
+    ResidentKey,
     SignatureScheme,
     TokenRole,
     WrapMethod,
     WrappedKey,
 )
+from appliance.domain.vocab import StatementFault
 from appliance.settings import HsmSettings
 from hsm_config.pkcs11 import objects, signatures
 from hsm_config.pkcs11.errors import HsmFault
+from hsm_config.pkcs11.key_pairs import spki
 from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError, Wrapping
 from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.pkcs11.pin import Pin
@@ -102,6 +106,7 @@ class HsmConnection:
         """Monotonic time of the last call, in seconds."""
         self._session: pkcs11.Session | None = None
         self._keys: dict[KeyReference, pkcs11.PrivateKey] = {}
+        self._residents: dict[ResidentKey, pkcs11.PrivateKey] = {}
         self._masters: MasterKeys | None = None
         self._one_use: OneUse | None = None
 
@@ -160,13 +165,14 @@ class HsmConnection:
     def forget_all(self) -> None:
         """Let go of session and handles."""
         self._keys.clear()
+        self._residents.clear()
         self._masters = None
         self._one_use = None
         self._session = None
 
     def sign_all(
         self,
-        key: KeyReference | WrappedKey,
+        key: KeyReference | ResidentKey | WrappedKey,
         digests: Iterable[bytes],
         scheme: SignatureScheme,
         digest_algorithm: DigestAlgorithm,
@@ -175,7 +181,8 @@ class HsmConnection:
         """Sign digests with a key, wherever it is kept, one after the other.
 
         Args:
-            key: which; a wrapped one is unwrapped once.
+            key: which; a wrapped one is unwrapped once. A reference names a key of
+                the installation: a user's is named together with its public key.
             digests: as long as their algorithm says, asked for one by one.
             scheme: how.
             digest_algorithm: what made the digests.
@@ -184,12 +191,16 @@ class HsmConnection:
 
         Raises:
             KeyNotFoundError: there is no such key, or no such master key.
-            HsmRefusedError: there are twins, a blob that does not open, or a key
-                that may not sign so.
+            CredentialRefusedError: see `resident_key`.
+            HsmRefusedError: there are twins, a blob that does not open, a key
+                that may not sign so, or a reference to a user's key.
             PKCS11Error: the token failed.
         """
-        if isinstance(key, KeyReference):
-            private = self.private_key(key)
+        if isinstance(key, KeyReference | ResidentKey):
+            if isinstance(key, ResidentKey):
+                private = self.resident_key(key)
+            else:
+                private = self.own_key(key)
             for digest in digests:
                 made(signatures.sign(private, digest, scheme, digest_algorithm))
             return
@@ -298,7 +309,46 @@ class HsmConnection:
             self._keys[ref] = key
         return key
 
+    def own_key(self, ref: KeyReference) -> pkcs11.PrivateKey:
+        """A handle of one of the installation's private keys; see `private_key`.
+
+        Raises:
+            KeyNotFoundError: this session shows none.
+            HsmRefusedError: it is a user's key, or the session shows twins.
+        """
+        if not ref.is_own:
+            msg = "a user's key is used together with its public key alone"
+            raise HsmRefusedError(msg, ErrorCode.INTERNAL)
+        return self.private_key(ref)
+
+    def resident_key(self, key: ResidentKey) -> pkcs11.PrivateKey:
+        """A handle of a user's key on the token, looked up once a connection.
+
+        Only here a row's CKA_ID becomes a key. The public key on the token has to be
+        the certified one.
+
+        Raises:
+            KeyNotFoundError: this session lacks one half of the pair.
+            CredentialRefusedError: the CKA_ID is that of another key, or of one of
+                the installation's.
+            HsmRefusedError: this session shows twins.
+        """
+        private = self._residents.get(key)
+        if private is None:
+            if key.reference.is_own:
+                told = "its row names one of the installation's own keys"
+                raise CredentialRefusedError(StatementFault.RESIDENT, told)
+            session = self.session(TokenRole.FIRMA)
+            if spki(objects.public_key(session, key.cka_id)) != key.spki:
+                told = f"another key has CKA_ID {key.cka_id.hex()}"
+                raise CredentialRefusedError(StatementFault.RESIDENT, told)
+            private = objects.private_key(session, key.cka_id)
+            self._residents[key] = private
+        return private
+
     def forget(self, ref: KeyReference) -> None:
         """Forget a handle, before its key is destroyed or made."""
         for one in self._beside:
             one._keys.pop(ref, None)  # noqa: SLF001 (our own kind)
+            for key in [each for each in one._residents if each.reference == ref]:  # noqa: SLF001
+                one._residents.pop(key, None)  # noqa: SLF001

@@ -28,6 +28,7 @@ from appliance.domain.keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,
+    ResidentKey,
     SignatureScheme,
     TokenRole,
     WrapMethod,
@@ -160,17 +161,19 @@ class HsmSession:
 
     async def sign(
         self,
-        key: KeyReference | WrappedKey,
+        key: KeyReference | ResidentKey | WrappedKey,
         digest: bytes,
         scheme: SignatureScheme,
         digest_algorithm: DigestAlgorithm = DigestAlgorithm.SHA256,
     ) -> bytes:
-        """Sign a digest with a resident key, or with a wrapped one.
+        """Sign a digest with a user's key, or with one of the installation's.
 
-        A wrapped key is unwrapped, used once and destroyed.
+        A wrapped key is unwrapped, used once and destroyed. A resident one is used
+        only if the key with its CKA_ID is the certified one.
 
         Args:
-            key: which, of the kind that the scheme is for.
+            key: which, of the kind that the scheme is for; a reference names a key
+                of the installation.
             digest: as long as its algorithm says.
             scheme: how.
             digest_algorithm: what made the digest.
@@ -181,8 +184,9 @@ class HsmSession:
         Raises:
             HsmUnavailableError: the HSM cannot be used now.
             KeyNotFoundError: a healthy HSM has no such key, or no such master key.
-            HsmRefusedError: twins, a blob that does not open, or a key that may
-                not sign so.
+            CredentialRefusedError: the CKA_ID is that of another key.
+            HsmRefusedError: twins, a blob that does not open, a key that may
+                not sign so, or a reference to a user's key.
         """
         done = await self.sign_all(key, (digest,), scheme, digest_algorithm)
         if done.failed is not None:
@@ -191,7 +195,7 @@ class HsmSession:
 
     async def sign_all(
         self,
-        key: KeyReference | WrappedKey,
+        key: KeyReference | ResidentKey | WrappedKey,
         digests: Sequence[bytes],
         scheme: SignatureScheme,
         digest_algorithm: DigestAlgorithm = DigestAlgorithm.SHA256,
@@ -419,7 +423,7 @@ class HsmSession:
         ref = objects.IDENTITY_KEY
 
         def work(link: HsmConnection) -> tuple[bytes, bytes]:
-            private = link.private_key(ref)
+            private = link.own_key(ref)
             is_ec = private.key_type is pkcs11.KeyType.EC
             scheme = SignatureScheme.ECDSA if is_ec else SignatureScheme.RSA_PKCS1
             public = objects.public_key(link.session(ref.token), ref.cka_id)
@@ -430,7 +434,7 @@ class HsmSession:
     async def with_private_key(
         self, ref: KeyReference, use: Callable[[HsmRsaPrivateKey], _T]
     ) -> _T:
-        """Hand a key to one of pyca's builders, in an HSM thread.
+        """Hand a key of the installation to one of pyca's builders, in an HSM thread.
 
         Args:
             ref: the key.
@@ -442,11 +446,11 @@ class HsmSession:
         Raises:
             HsmUnavailableError: the HSM cannot be used now.
             KeyNotFoundError: a healthy HSM has no such key.
-            HsmRefusedError: twins, or a key that may not sign.
+            HsmRefusedError: twins, a user's key, or one that may not sign.
         """
 
         def work(link: HsmConnection) -> _T:
-            private = link.private_key(ref)
+            private = link.own_key(ref)
             public = objects.public_key(link.session(ref.token), ref.cka_id)
             return use(private_key_of(public, private))
 
@@ -509,6 +513,6 @@ def _refuse_reserved(ref: KeyReference) -> None:
     Raises:
         HsmRefusedError: the key is on the pki token, or one of our own.
     """
-    if ref.token is not TokenRole.FIRMA or ref in objects.OWN_KEYS:
+    if ref.is_own:
         msg = "the installation's own keys are made by `rubrica hsm init` alone"
         raise HsmRefusedError(msg)

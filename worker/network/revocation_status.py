@@ -12,7 +12,6 @@ import hashlib
 import secrets
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -29,16 +28,21 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.requests.levels import ValidationData
 from appliance.pki.revocation import Revocations
-from appliance.pki.validation.certificate_rules import der_of, extension
+from appliance.pki.validation.certificate_rules import der_of
 from appliance.pki.validation.external_status_store import (
     ExternalStatusStore,
-    status_subject,
 )
 from appliance.settings import RevocationSettings
 from worker.circuit_breaker import CircuitBreaker
-from worker.network.crl import checked_list
 from worker.network.guarded_http import FAILURES, GuardedHttp, host_of
-from worker.network.ocsp import checked_answer
+from worker.network.recorded_status import (
+    Asked,
+    Found,
+    RecordedStatus,
+    asking,
+    is_young,
+    list_subject,
+)
 from worker.network.revocation_check import BadStatusError, CheckedStatus
 from worker.network.status_urls import list_addresses, responder_addresses
 
@@ -50,28 +54,11 @@ for _kind in (StatusKind.OCSP, StatusKind.CRL):
 _ANSWER_BYTES: Final = 65_536
 _REQUEST: Final = "application/ocsp-request"
 _NONCE_BYTES: Final = 32
+_MOMENT: Final = timedelta(minutes=15)
+"""Time in which the signing worker takes up an answer without a nextUpdate."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A certificate whose status is wanted, and who issued it."""
-
-    certificate: x509.Certificate
-    issuer: x509.Certificate
-    subject: str
-    since: datetime | None
-    """What is kept and older than this is asked for again."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What says whether it is revoked."""
-
-    status: CheckedStatus
-    data: ValidationData
-
-
-class ExternalStatus:
+class ExternalStatus(RecordedStatus):
     """Asks outside CAs; see `StatusAuthority`.
 
     Args:
@@ -88,10 +75,9 @@ class ExternalStatus:
         store: Database,
         clock: Clock,
     ) -> None:
+        super().__init__(store, clock)
         self._settings = settings
         self._http = http
-        self._store = store
-        self._clock = clock
         self._revocations = Revocations(store, clock)
         self._rests: dict[str, datetime] = {}
         self._quiet = CircuitBreaker()
@@ -106,12 +92,7 @@ class ExternalStatus:
             ApplianceError: `REVOCATION_UNAVAILABLE`; `CERTIFICATE_NOT_USABLE`: it
                 is revoked; `STORE_UNAVAILABLE`.
         """
-        asked = _Asked(
-            x509.load_der_x509_certificate(certificate),
-            x509.load_der_x509_certificate(issuer),
-            status_subject(certificate),
-            since,
-        )
+        asked = asking(certificate, issuer, since)
         # One at a time of a CA: its list is fetched once, not by each at once.
         async with self._locks[hashlib.sha256(issuer).hexdigest()]:
             found = await self._answer(asked) or await self._list(asked)
@@ -122,7 +103,7 @@ class ExternalStatus:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         return found.data
 
-    async def _note(self, asked: _Asked, status: CheckedStatus) -> None:
+    async def _note(self, asked: Asked, status: CheckedStatus) -> None:
         """Remember that it is revoked, or that it is no longer (a hold's end)."""
         async with self._store.read() as transaction:
             known = await ExternalStatusStore(transaction).get(
@@ -150,14 +131,14 @@ class ExternalStatus:
             "revocation.found", certificate=asked.subject, reason=status.reason
         )
 
-    async def _answer(self, asked: _Asked) -> _Found | None:
+    async def _answer(self, asked: Asked) -> Found | None:
         """By OCSP: what is kept, else what the first responder says that answers."""
         kept = await self._kept(StatusKind.OCSP, asked.subject)
         held = self._again(asked, kept)
-        if kept is not None and held is not None and _is_young(kept, asked):
+        if kept is not None and held is not None and is_young(kept, asked):
             return await self._complete(asked, held)
 
-        async def ask(url: str) -> _Found:
+        async def ask(url: str) -> Found:
             nonce = secrets.token_bytes(_NONCE_BYTES)
             question = _question(asked, nonce)
             der = await self._http.post(url, _REQUEST, question, _ANSWER_BYTES)
@@ -169,92 +150,31 @@ class ExternalStatus:
             await self._keep(StatusKind.OCSP, asked.subject, found)
         return await self._complete(asked, found or held)
 
-    def _again(self, asked: _Asked, kept: KeptStatus | None) -> _Found | None:
-        """What is kept, if it still holds: a responder's certificate ends too."""
-        if kept is None:
-            return None
-        try:
-            return self._read_answer(asked, kept.der, None, self._clock.now())
-        except BadStatusError:
-            return None
-
-    def _read_answer(
-        self, asked: _Asked, der: bytes, nonce: bytes | None, now: datetime
-    ) -> _Found:
-        """An answer, checked.
-
-        Raises:
-            BadStatusError: it is not good.
-        """
-        status = checked_answer(der, asked.certificate, asked.issuer, nonce, now)
-        responders = () if status.responder is None else (status.responder,)
-        return _Found(status, ValidationData(responders, ocsps=(der,)))
-
-    async def _complete(self, asked: _Asked, found: _Found | None) -> _Found | None:
-        """An answer with what proves its responder, where that needs proof itself.
-
-        None where there is none: then a list tells more.
-
-        Source: RFC 6960, 4.2.2.2.1.
-        """
-        if found is None or found.status.responder is None or found.status.is_revoked:
-            return found
-        responder = x509.load_der_x509_certificate(found.status.responder)
-        if extension(responder, x509.OCSPNoCheck) is not None:
-            return found
-        of = status_subject(found.status.responder)
-        proof = await self._list(_Asked(responder, asked.issuer, of, asked.since))
-        if proof is None or proof.status.is_revoked:
-            return None
-        return _Found(found.status, found.data.with_more(proof.data))
-
-    async def _list(self, asked: _Asked) -> _Found | None:
+    async def _list(self, asked: Asked) -> Found | None:
         """By CRL: what is kept, else what the first address gives that answers."""
         fallback = None
         for url in list_addresses(asked.certificate):
-            kept = await self._kept(StatusKind.CRL, _list_subject(asked, url))
+            kept = await self._kept(StatusKind.CRL, list_subject(asked, url))
             held = await self._list_again(asked, kept)
-            if kept is not None and held is not None and _is_young(kept, asked):
+            if kept is not None and held is not None and is_young(kept, asked):
                 return held
             fallback = fallback or held
 
-        async def fetch(url: str) -> _Found:
+        async def fetch(url: str) -> Found:
             der = await self._http.get(url, self._settings.crl_limit_bytes)
             found = await self._read_list(asked, der, self._clock.now())
-            await self._keep(StatusKind.CRL, _list_subject(asked, url), found)
+            await self._keep(StatusKind.CRL, list_subject(asked, url), found)
             return found
 
         urls = list_addresses(asked.certificate)
         return await self._first(StatusKind.CRL, urls, fetch) or fallback
 
-    async def _list_again(
-        self, asked: _Asked, kept: KeptStatus | None
-    ) -> _Found | None:
-        """A list that is kept, if it holds for this certificate too, and now."""
-        if kept is None:
-            return None
-        try:
-            return await self._read_list(asked, kept.der, self._clock.now())
-        except BadStatusError:
-            return None
-
-    async def _read_list(self, asked: _Asked, der: bytes, now: datetime) -> _Found:
-        """A list, checked in a thread: some have millions of entries.
-
-        Raises:
-            BadStatusError: it is not good.
-        """
-        status = await asyncio.to_thread(
-            checked_list, der, asked.certificate, asked.issuer, now
-        )
-        return _Found(status, ValidationData(crls=(der,)))
-
     async def _first(
         self,
         kind: StatusKind,
         urls: list[str],
-        ask: Callable[[str], Awaitable[_Found]],
-    ) -> _Found | None:
+        ask: Callable[[str], Awaitable[Found]],
+    ) -> Found | None:
         """The first good answer; what failed a while ago is asked last."""
         now = self._clock.now()
         may = filter(self._quiet.is_over, urls)
@@ -274,33 +194,25 @@ class ExternalStatus:
                 return found
         return None
 
-    async def _kept(self, kind: StatusKind, subject: str) -> KeptStatus | None:
-        """What is on the record and may still be used."""
-        async with self._store.read() as transaction:
-            kept = await ExternalStatusStore(transaction).get(kind, subject)
-        return kept if kept and kept.next_update > self._clock.now() else None
-
-    async def _keep(self, kind: StatusKind, subject: str, found: _Found) -> None:
+    async def _keep(self, kind: StatusKind, subject: str, found: Found) -> None:
         status, data = found.status, found.data
-        if status.next_update <= self._clock.now():
-            return
         (der,) = data.ocsps or data.crls
+        if status.next_update <= (now := self._clock.now()):
+            if kind is not StatusKind.OCSP:
+                return
+            # It names no nextUpdate: good for what it was asked for, and no more.
+            moment = KeptStatus(
+                StatusKind.OCSP_NOW, subject, der, status.this_update, now + _MOMENT
+            )
+            async with self._store.write() as transaction:
+                await ExternalStatusStore(transaction).put(moment)
+            return
         row = KeptStatus(kind, subject, der, status.this_update, status.next_update)
         async with self._store.write() as transaction:
             await ExternalStatusStore(transaction).put(row)
 
 
-def _is_young(kept: KeptStatus, asked: _Asked) -> bool:
-    return asked.since is None or kept.this_update >= asked.since
-
-
-def _list_subject(asked: _Asked, url: str) -> str:
-    """What a list is kept under: an address alone could be any CA's."""
-    issuer = asked.issuer.public_bytes(Encoding.DER)
-    return hashlib.sha256(hashlib.sha256(issuer).digest() + url.encode()).hexdigest()
-
-
-def _question(asked: _Asked, nonce: bytes) -> bytes:
+def _question(asked: Asked, nonce: bytes) -> bytes:
     """An OCSPRequest, DER. Source: RFC 6960, 4.1; RFC 5019, 2.1.1 (SHA-1)."""
     request = (
         ocsp.OCSPRequestBuilder()

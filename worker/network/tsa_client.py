@@ -23,19 +23,16 @@ from appliance.core.system.http_client import BadAnswerError, HttpClient, read_u
 from appliance.domain.clock import Clock
 from appliance.domain.errors import TsaUnavailableError
 from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.timestamps import TimestampQuestion
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.timestamps import TimestampQuestion, new_nonce
 from appliance.settings import TimestampSettings
 from worker.network.external_tsa import REPLY, ExternalTsa, read_outside
+from worker.network.trusted_roots import stampers_of
 from worker.network.tsa_metrics import tsa_measured
 from worker.network.tsa_response import BadTimestampError, checked_token
 
 _log = structlog.get_logger(__name__)
 ANSWER_BYTES: Final = 65_536
 """Longest answer that is read."""
-_NONCE_BITS: Final = 63
-"""One less than a 64-bit integer's: some authorities read no longer one."""
-
 _FAILURES: Final = (
     BadTimestampError,
     BadAnswerError,
@@ -101,7 +98,11 @@ class TsaClient(HttpClient):
         return await self.stamp_by([one.name for one in self._outside], imprint, digest)
 
     async def stamp_by(
-        self, names: Sequence[str], imprint: bytes, digest: DigestAlgorithm
+        self,
+        names: Sequence[str],
+        imprint: bytes,
+        digest: DigestAlgorithm,
+        nonce: int | None = None,
     ) -> bytes:
         """Stamp a digest by one of these authorities.
 
@@ -110,6 +111,8 @@ class TsaClient(HttpClient):
                 while ago are asked last. One that is not set is passed over.
             imprint: digest of what is stamped.
             digest: what made the imprint.
+            nonce: that the token has to repeat; a new one for each authority, if
+                not given.
 
         Raises:
             TsaUnavailableError: none of the authorities gave a good token.
@@ -119,7 +122,7 @@ class TsaClient(HttpClient):
         reasons = []
         for one in self._in_order(names):
             try:
-                token = await self._ask(one, imprint, digest, roots)
+                token = await self._ask(one, imprint, digest, roots, nonce)
             except _FAILURES as exc:
                 reason = _reason(exc)
                 rest = timedelta(seconds=self._settings.rest_s)
@@ -146,6 +149,7 @@ class TsaClient(HttpClient):
         imprint: bytes,
         digest: DigestAlgorithm,
         roots: Sequence[bytes],
+        nonce: int | None = None,
     ) -> bytes:
         """Ask one authority, check its answer, and note how it did.
 
@@ -155,7 +159,7 @@ class TsaClient(HttpClient):
             ClientError: there was none.
         """
         with tsa_measured(one.name):
-            return await self._answer_of(one, imprint, digest, roots)
+            return await self._answer_of(one, imprint, digest, roots, nonce)
 
     async def _answer_of(
         self,
@@ -163,6 +167,7 @@ class TsaClient(HttpClient):
         imprint: bytes,
         digest: DigestAlgorithm,
         roots: Sequence[bytes],
+        nonce: int | None,
     ) -> bytes:
         """Ask one authority, and check its answer.
 
@@ -171,7 +176,7 @@ class TsaClient(HttpClient):
             TimeoutError: it came too late.
             ClientError: there was none.
         """
-        nonce = secrets.randbits(_NONCE_BITS)
+        nonce = new_nonce() if nonce is None else nonce
         question = TimestampQuestion(imprint, digest, nonce=nonce)
         timeout = aiohttp.ClientTimeout(total=self._settings.timeout_s)
         async with self._session().post(
@@ -196,11 +201,7 @@ def open_tsa_client(core: Core) -> TsaClient:
     Raises:
         SettingsError: a password or certificate file cannot be used.
     """
-    trust = open_trust(core)
-
-    async def roots() -> Sequence[bytes]:
-        return await trust.roots(AnchorPurpose.TIMESTAMPS)
-
+    roots = stampers_of(open_trust(core))
     return TsaClient(core.settings.timestamps, roots, core.clock)
 
 

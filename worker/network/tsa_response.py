@@ -7,7 +7,8 @@ Source: RFC 3161, 2.2, 2.3 and 2.4.2; RFC 5816; RFC 5652, 5; RFC 5280, 6.1.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -81,20 +82,55 @@ def checked_token(
     Raises:
         BadTimestampError: it is not good.
     """
-    try:
+    with _refusing():
         token = _granted(answer)
+    check_token(token, question, {policy}, roots, (now, now))
+    return token
+
+
+def check_token(
+    token: bytes,
+    question: TimestampQuestion,
+    policies: Collection[str | None],
+    roots: Sequence[bytes],
+    made: tuple[datetime, datetime],
+) -> None:
+    """Find a token good, or refuse it.
+
+    Args:
+        token: TimeStampToken, DER, or anything.
+        question: what was asked; with a nonce, and for certificates.
+        policies: that may have been asked for; None among them: any.
+        roots: that are trusted for timestamps, DER.
+        made: when the authority was asked, at the earliest and at the latest; the
+            certificates must be good at the latter.
+
+    Raises:
+        BadTimestampError: it is not good.
+    """
+    with _refusing():
         signed, info = _opened(token)
-        _check_info(info, question, policy, now)
+        _check_info(info, question, policies, made)
         carried = _certificates(signed)
         signer = _signer(signed, carried)
         _check_signature(signed, signer)
-        _check_path(_path(signer, carried, roots), now)
+        _check_path(_path(signer, carried, roots), made[1])
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turn whatever wrong octets raise into a refusal.
+
+    Raises:
+        BadTimestampError: the octets are wrong.
+    """
+    try:
+        yield
     except ApplianceError as exc:
         raise BadTimestampError(str(exc)) from exc
     except _STUMBLES as exc:
         msg = f"it is malformed ({type(exc).__name__})"
         raise BadTimestampError(msg) from exc
-    return token
 
 
 def _refuse_unless(good: object, why: str) -> None:
@@ -131,7 +167,10 @@ def _opened(token: bytes) -> tuple[cms.SignedData, tsp.TSTInfo]:
 
 
 def _check_info(
-    info: tsp.TSTInfo, question: TimestampQuestion, policy: str | None, now: datetime
+    info: tsp.TSTInfo,
+    question: TimestampQuestion,
+    policies: Collection[str | None],
+    made: tuple[datetime, datetime],
 ) -> None:
     told = info.native
     imprint = info["message_imprint"]
@@ -142,9 +181,10 @@ def _check_info(
         "it is over another imprint",
     )
     _refuse_unless(told["nonce"] == question.nonce, "it has another nonce")
-    asked = policy in {None, info["policy"].dotted}
+    asked = None in policies or info["policy"].dotted in policies
     _refuse_unless(asked, f"it is of another policy, {info['policy'].dotted}")
-    off = abs(told["gen_time"] - now)
+    first, last = made
+    off = max(first - told["gen_time"], told["gen_time"] - last)
     _refuse_unless(off <= DRIFT, f"its time is {off.total_seconds():.0f} s off")
     critical = [one for one in told["extensions"] or () if one["critical"]]
     _refuse_unless(not critical, "it has a critical extension")

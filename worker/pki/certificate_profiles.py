@@ -17,23 +17,13 @@ from cryptography.x509.oid import (
     NameOID,
 )
 
-from appliance.domain.certificates import ARC
+from appliance.domain.certificates import ARC, POLICIES
 from appliance.domain.errors import FieldInvalidError, HsmRefusedError
 from appliance.domain.identity import parse_cuil
 from appliance.domain.vocab import VouchedBy
 from appliance.settings import Settings
 from hsm_config.provisioning.ca_certificates import key_usage
 from hsm_config.provisioning.ca_hierarchy import crl_at, issuer_at
-
-POLICIES: Final = {
-    VouchedBy.VOUCHED: x509.ObjectIdentifier(f"{ARC}.1.1"),
-    VouchedBy.OFFICER: x509.ObjectIdentifier(f"{ARC}.1.2"),
-    VouchedBy.EXTERNAL: x509.ObjectIdentifier(f"{ARC}.1.3"),
-    VouchedBy.DEMO: x509.ObjectIdentifier(f"{ARC}.1.4"),
-    VouchedBy.TEST: x509.ObjectIdentifier(f"{ARC}.1.6"),
-}
-"""How the person came to be certified, as a certificate policy; never changed
-or reused. Source: decisions "who may be certified"."""
 
 TSA_POLICY: Final = x509.ObjectIdentifier(f"{ARC}.1.5")
 """The installation's own timestamping authority; never changed or reused."""
@@ -68,7 +58,8 @@ def signer_extensions(
     """
     # emailProtection besides, for readers older than RFC 9336.
     usages = [DOCUMENT_SIGNING, ExtendedKeyUsageOID.EMAIL_PROTECTION]
-    policy = x509.PolicyInformation(POLICIES[vouched_by], None)
+    oid = x509.ObjectIdentifier(POLICIES[vouched_by])
+    policy = x509.PolicyInformation(oid, None)
     return (
         (x509.BasicConstraints(ca=False, path_length=None), True),
         (key_usage(digital_signature=True, content_commitment=True), True),

@@ -4,20 +4,23 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import (
+    ApplianceError,
+    CredentialRefusedError,
+    ErrorCode,
+)
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ports import PdfInspector
-from appliance.domain.vocab import CertificateKind, TaskKind
+from appliance.domain.vocab import CertificateKind, StatementFault, TaskKind
 from appliance.pki.publication import Publishing
 from appliance.pki.renewal import Renewal
 from appliance.pki.validation.sample_report import demand_valid, judging
 from worker.failpoints import REVOCATION_SIGNED, REVOCATION_STORED, crash_point
 from worker.pki.certificate_authority import Authority, CertificateSubject
 from worker.pki.publisher import Publisher
+from worker.signing.credential_statement import CredentialStatements
 
 _log = structlog.get_logger(__name__)
 _BATCH: Final = 50
@@ -40,6 +43,7 @@ class CertificateTasks:
         clock: the time.
         inspector: the sandbox, which tries certificates.
         root: certificate of the installation's root, DER.
+        statements: whose key a credential is, by its certificate.
     """
 
     publisher: Publisher
@@ -49,6 +53,7 @@ class CertificateTasks:
     clock: Clock
     inspector: PdfInspector
     root: bytes = field(repr=False)
+    statements: CredentialStatements
 
     async def run(self, claim: TaskClaim) -> None:
         """Do a task.
@@ -114,13 +119,25 @@ class CertificateTasks:
             return
 
     async def _renew(self, claim: TaskClaim) -> None:
-        """Certify the same key for the same person, vouched for as before."""
+        """Certify again what the credential's own certificate states, and nothing else.
+
+        Key, name, CUIL and the way of vouching are those that the CA signed before.
+
+        Raises:
+            CredentialRefusedError: the certificate in use is not of the pinned CA, or
+                not of this credential and person.
+            ApplianceError: why it failed.
+        """
         order = await self.renewal.order(claim)
         held = order.credential
-        public = x509.load_der_x509_certificate(held.certificate).public_key()
+        before = await self.statements.demand(order.person, held)
+        if before.is_outside:
+            raise ApplianceError(ErrorCode.CERTIFICATE_ISSUED_OUTSIDE)
+        if before.vouched_by is None:
+            raise CredentialRefusedError(StatementFault.POLICY)
         issued = await self.authority.issue(
-            CertificateSubject(order.person.name, order.person.cuil, held.vouched_by),
-            public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
+            CertificateSubject(before.name, before.cuil, before.vouched_by),
+            held.spki,
             self.clock.now(),
         )
         # The key signs only by its owner's password, which a renewal does not ask for:

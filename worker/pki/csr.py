@@ -5,6 +5,7 @@ Source: RFC 2986; RFC 2985, 5.4.2 (extensionRequest); facts "Argentina".
 
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 from asn1crypto import algos, csr, keys, pem, x509
@@ -14,9 +15,13 @@ from appliance.domain.errors import HsmRefusedError
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
 from appliance.keys.key_encryption import open_outer, signing_key
-from appliance.pki.csr import CsrOrder, CsrWork
+from appliance.keys.key_facts import key_facts
+from appliance.pki.csr import CsrWork
+from appliance.pki.validation.credential_statement import Statement
 from worker.hsm.session import HsmSession
 from worker.signing.activation_keys import ActivationKeys
+from worker.signing.consent_journal import ConsentJournal
+from worker.signing.credential_statement import CredentialStatements
 
 _log = structlog.get_logger(__name__)
 
@@ -29,13 +34,17 @@ class CsrTasks:
         work: this worker's transactions.
         session: the HSM.
         keys: opens what was sealed to this host.
+        journal: of this host, by which a task that ended opens nothing again.
         installation: the setting of that name.
+        statements: whose key a credential is, by its certificate.
     """
 
     work: CsrWork
     session: HsmSession
     keys: ActivationKeys
+    journal: ConsentJournal
     installation: str
+    statements: CredentialStatements
 
     async def run(self, claim: TaskClaim) -> None:
         """Open the key, record what it is to sign, sign, check, commit.
@@ -46,16 +55,20 @@ class CsrTasks:
         Raises:
             HsmUnavailableError: leave it for later.
             HsmRefusedError: what was made is no request of this key.
+            CredentialRefusedError: the key is not the person's, by its certificate.
             ApplianceError: why it failed.
         """
         order = await self.work.order(claim)
         credential = order.credential
-        unlock = self.keys.unlock(claim.seal, order.binding.info())
+        statement = await self.statements.demand(order.person, credential)
+        begin = partial(self.journal.demand_not_ended, claim.id)
+        unlock = self.keys.unlock(claim.seal, order.binding.info(), begin)
         inner = open_outer(unlock, credential.outer, credential.aad(self.installation))
         digest_algorithm, scheme = _method(credential.algorithm)
-        body = _body(order)
+        body = _body(statement, credential.spki)
         digest = hashlib.new(digest_algorithm.value, body.dump()).digest()
-        await self.work.intended(claim, digest.hex())
+        key = key_facts(credential.spki, credential.certificate)
+        await self.work.intended(claim, digest.hex(), key)
         signature = await self.session.sign(
             signing_key(credential, inner), digest, scheme, digest_algorithm
         )
@@ -73,6 +86,7 @@ class CsrTasks:
             raise HsmRefusedError(msg)
         text = pem.armor("CERTIFICATE REQUEST", made).decode("ascii")
         if await self.work.made(claim, text):
+            self.journal.end(claim.id)
             _log.info("task.csr", task=claim.id, credential=credential.id)
 
 
@@ -90,13 +104,13 @@ def _oid(digest: DigestAlgorithm, scheme: SignatureScheme) -> str:
     return f"{digest.value}_{kind}"
 
 
-def _body(order: CsrOrder) -> csr.CertificationRequestInfo:
+def _body(statement: Statement, spki: bytes) -> csr.CertificationRequestInfo:
     """C=AR, CN, serialNumber=`CUIL …`, the key, and what it is to be used for."""
     subject = x509.Name.build(
         {
             "country_name": "AR",
-            "common_name": order.person.name,
-            "serial_number": f"CUIL {order.person.cuil}",
+            "common_name": statement.name,
+            "serial_number": f"CUIL {statement.cuil}",
         }
     )
     usage = x509.Extension(
@@ -110,7 +124,7 @@ def _body(order: CsrOrder) -> csr.CertificationRequestInfo:
         {
             "version": "v1",
             "subject": subject,
-            "subject_pk_info": keys.PublicKeyInfo.load(order.credential.spki),
+            "subject_pk_info": keys.PublicKeyInfo.load(spki),
             "attributes": [
                 {"type": "extension_request", "values": [x509.Extensions([usage])]}
             ],

@@ -23,7 +23,13 @@ from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableErr
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.identity import Credential, credential_aad
 from appliance.domain.ids import TaskId
-from appliance.domain.keys import KeyMode, KeyReference, TokenRole, WrappedKey
+from appliance.domain.keys import (
+    KeyMode,
+    KeyReference,
+    ResidentKey,
+    TokenRole,
+    WrappedKey,
+)
 from appliance.domain.vocab import CertificateKind, CredentialState, TaskKind
 from appliance.keys.hsm_tasks import HsmTasks, IssueOrder
 from appliance.keys.key_encryption import PERMIT_BYTES, lock_outer
@@ -40,6 +46,7 @@ from worker.pki.csr import CsrTasks
 from worker.pki.sample_signature import AWAY, SAMPLED_KINDS, SampleSignatures
 from worker.pki.tsa_tasks import TimestampTasks
 from worker.signing.activation_keys import ActivationKeys
+from worker.signing.consent_journal import ConsentJournal
 
 _log = structlog.get_logger(__name__)
 TASK_RENEW_S: Final = 10.0
@@ -67,7 +74,7 @@ class _NewKey:
     issued: IssuedCertificate
     spki: bytes
     wrapped: WrappedKey | None = None
-    resident: KeyReference | None = None
+    resident: ResidentKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,7 @@ class TaskRunner:
         authority: makes resident keys, and certifies all.
         session: the HSM.
         keys: opens what was sealed to this host.
+        journal: of this host, by which a task that ended opens nothing again.
         clock: the time.
         mode: where a new user's key is kept.
         installation: the setting of that name.
@@ -93,6 +101,7 @@ class TaskRunner:
     authority: Authority
     session: HsmSession
     keys: ActivationKeys
+    journal: ConsentJournal
     clock: Clock
     mode: KeyMode
     installation: str
@@ -154,15 +163,21 @@ class TaskRunner:
                 _log.warning("task.postponed", task=claim.id, reason=exc.code.value)
                 return None
             metrics.TASKS.labels(claim.kind.value, exc.code.value).inc()
+            layer = getattr(exc, "layer", "")
             _log.warning(
                 "task.failed",
                 task=claim.id,
                 code=exc.code.value,
-                layer=getattr(exc, "layer", ""),
+                layer=layer,
                 reason=getattr(exc, "reason", ""),
             )
-            return partial(self.tasks.failed, claim, exc.code.value)
+            return partial(self._failed, claim, exc.code.value, layer)
         return None
+
+    async def _failed(self, claim: TaskClaim, reason: str, layer: str) -> None:
+        """Give a task up, on the record and then for this host."""
+        if await self.tasks.failed(claim, reason, layer) and claim.seal is not None:
+            self.journal.end(claim.id)
 
     async def _do(self, claim: TaskClaim) -> None:
         """What a kind of task asks for.
@@ -183,7 +198,8 @@ class TaskRunner:
         """Generate, self-test, certify, prove, commit: in this order and no other."""
         order = await self.tasks.issue_order(claim)
         # First of all: where it does not open, no key is made.
-        unlock = self.keys.unlock(claim.seal, order.binding.info())
+        begin = partial(self.journal.demand_not_ended, claim.id)
+        unlock = self.keys.unlock(claim.seal, order.binding.info(), begin)
         subject = CertificateSubject(
             order.person.name, order.person.cuil, order.vouched_by
         )
@@ -202,6 +218,7 @@ class TaskRunner:
             made.issued, CertificateKind.SIGNER, credential.id
         )
         if await self.tasks.issued(claim, credential, record):
+            self.journal.end(claim.id)
             crash_point(ISSUED, claim.id)
             _log.info("task.issued", task=claim.id, credential=credential.id)
         else:
@@ -226,7 +243,7 @@ class TaskRunner:
         """Destroy a new key; one that cannot be reached now is left to the sweep."""
         if made.resident is not None:
             with suppress(HsmUnavailableError):
-                await self.session.destroy(made.resident)
+                await self.session.destroy(made.resident.reference)
 
     async def _make_wrapped(
         self, order: IssueOrder, subject: CertificateSubject
@@ -247,7 +264,8 @@ class TaskRunner:
             reference, order.algorithm, subject, self.clock.now()
         )
         crash_point(KEY_MADE, claim.id)
-        return _NewKey(issued, _spki(issued.certificate), resident=reference)
+        spki = _spki(issued.certificate)
+        return _NewKey(issued, spki, resident=ResidentKey(cka_id, spki))
 
     def _credential(
         self, order: IssueOrder, made: _NewKey, unlock: bytes

@@ -12,10 +12,11 @@ from typing import Final
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import TaskClaim
-from appliance.domain.keys import DigestAlgorithm, KeyReference, WrappedKey
+from appliance.domain.keys import DigestAlgorithm, ResidentKey, WrappedKey
 from appliance.domain.ports import PdfInspector
 from appliance.domain.vocab import TaskKind
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.keys.key_facts import certified_key_facts
 from appliance.pki.validation.sample_report import demand_valid, judging
 from worker.failpoints import SAMPLED, crash_point
 from worker.hsm.generation_check import GenerationCheck
@@ -99,7 +100,7 @@ class SampleSignatures:
         return True
 
     async def prove(
-        self, claim: TaskClaim, key: KeyReference | WrappedKey, signer: SampleIdentity
+        self, claim: TaskClaim, key: ResidentKey | WrappedKey, signer: SampleIdentity
     ) -> None:
         """Sign a sample with a new key, and have the verifier judge it.
 
@@ -122,7 +123,9 @@ class SampleSignatures:
         )
         prepared = prepare_sample(signer, method, self.clock.now())
         await self.served.demand()
-        if not await self.tasks.sample_intended(claim, prepared.digest.hex()):
+        named = certified_key_facts(signer.certificate)
+        digest = prepared.digest.hex()
+        if not await self.tasks.sample_intended(claim, digest, named):
             raise FencedOffError
         value = await self.session.sign(
             key, prepared.digest, method.scheme, method.digest

@@ -1,7 +1,15 @@
-"""A host's activation keys: made in time, published, opened with, and let go.
+"""A host's activation keys: made in time, published, opened with, and deleted.
 
 Any signing worker of the host does it; the first one that finds an epoch
 without a key makes it, and each makes sure that it stands published.
+
+A key is published with two signatures: the worker identity's, made in the HSM, and the
+host's own. The identity signs each epoch's key, once a minute and host. To sign the
+host's key once a day instead would spare operations, and leave a signature in the
+database that makes the PIN worthless against whoever copied the host's key.
+
+A private half is deleted by time alone, whether HSM and database answer or not. What is
+still sealed to it then is sealed again before (`seal_again`).
 
 The private halves are files that no backup holds: one an epoch, shared by the signing
 workers of the host, in a folder of their user alone and in memory only. It survives a
@@ -18,8 +26,9 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -27,6 +36,7 @@ from typing import Final
 import structlog
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from appliance.core.secrets.host_key import HostKey, read_host_key
 from appliance.domain.activation import (
     ActivationFormat,
     ActivationKey,
@@ -36,11 +46,12 @@ from appliance.domain.activation import (
     key_statement,
 )
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
+from appliance.domain.host_statements import HostStatement
 from appliance.domain.vocab import Environment
 from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.activation_keys import PublishedKeys
-from appliance.keys.key_encryption import open_seal
+from appliance.keys.key_encryption import open_seal, seal_to
 from appliance.settings import SettingsError
 from worker.hsm.session import HsmSession
 
@@ -52,7 +63,10 @@ _MOUNTS: Final = Path("/proc/self/mountinfo")
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 _OTHERS: Final = 0o077
 _LOCK: Final = "lock"
+JOURNAL: Final = "journal"
+"""Name of the file of `worker.signing.consent_journal` in this folder."""
 _SUFFIX: Final = ".key"
+_OTHER_FILES: Final = frozenset({_LOCK, JOURNAL})
 
 
 class ActivationKeys:
@@ -66,6 +80,7 @@ class ActivationKeys:
         host: whose they are.
         installation: the setting of that name.
         pinned: the oldest format that counts here.
+        host_key: file of the host's own key, read for each new epoch.
     """
 
     def __init__(
@@ -77,6 +92,7 @@ class ActivationKeys:
         host: str,
         installation: str,
         pinned: PinnedFormat,
+        host_key: Path,
     ) -> None:
         self._folder = folder
         self._published = published
@@ -85,14 +101,18 @@ class ActivationKeys:
         self._host = host
         self._installation = installation
         self._pinned = pinned
+        self._host_key = host_key
         self._offered: set[int] = set()
-        self._swept: list[int] = []
+        self._forgotten: list[int] = []
+        self._waits_for = ""
+        """Why no key of the newest format is offered, as it was logged."""
 
     async def keep(self) -> None:
-        """Have the keys that are due, and none that are over.
+        """Publish the keys that are due.
 
         Raises:
-            HsmUnavailableError: the HSM cannot sign for a new key now.
+            HsmUnavailableError: the HSM cannot sign for a new key now, or the host has
+                no key of its own.
             ApplianceError: `STORE_UNAVAILABLE`: the record, or the folder.
         """
         now = self._clock.now()
@@ -107,38 +127,138 @@ class ActivationKeys:
                 wanted.add(present + 1)
         for epoch in sorted(wanted):
             if epoch not in self._offered or not self._folder.has(epoch):
-                await self._offer(epoch)
+                await self._offer(epoch, oldest)
         self._offered &= wanted
-        kept = [kind.oldest_kept(now) for kind in ActivationFormat]
-        if self._swept != kept:
-            await asyncio.to_thread(self._folder.sweep, now, oldest)
+        kept = _kept(now)
+        if self._forgotten != kept:
             await self._published.forget_old(now)
-            self._swept = kept
+            self._forgotten = kept
 
-    async def _offer(self, epoch: int) -> None:
-        """Make sure that the key of an epoch is there and published."""
+    async def _offer(self, epoch: int, oldest: ActivationFormat) -> None:
+        """Make sure that the key of an epoch is there and published.
+
+        Raises:
+            HsmUnavailableError: as `keep`.
+            ApplianceError: as `keep`.
+        """
+        host_key = None
+        if format_of(epoch) > ActivationFormat.FIRST:
+            host_key = await self._own_key(oldest)
+            if host_key is None:
+                return
         public = await asyncio.to_thread(self._folder.make, epoch)
-        if not await self._published.has(self._host, epoch, public):
-            statement = key_statement(self._installation, self._host, epoch, public)
-            identity, signature = await self._session.identity_statement(statement)
-            key = ActivationKey(
-                host=self._host,
-                epoch=epoch,
-                public=public,
-                identity=hashlib.sha256(identity).hexdigest(),
-                signature=signature,
-                made=self._clock.now(),
-            )
-            await self._published.publish(key)
+        known = await self._published.find(self._host, epoch, public)
+        if known is None or not self._bears(known, host_key):
+            await self._published.publish(await self._signed(epoch, public, host_key))
             _log.info("activation.key_published", host=self._host, epoch=epoch)
         self._offered.add(epoch)
 
-    def unlock(self, seal: Seal | None, info: bytes) -> bytes:
+    async def _own_key(self, oldest: ActivationFormat) -> HostKey | None:
+        """Return the host's key; None while keys of the first format do instead.
+
+        Args:
+            oldest: format that counts.
+
+        Raises:
+            HsmUnavailableError: there is none, and no earlier format counts.
+        """
+        waits_for, key = "", None
+        try:
+            key = await asyncio.to_thread(read_host_key, self._host_key)
+        except SettingsError as exc:
+            waits_for = str(exc)
+        if key is None:
+            waits_for = waits_for or f"{self._host_key}: is not there"
+            if oldest > ActivationFormat.FIRST:
+                msg = f"{waits_for}; rubrica hsm host-key"
+                raise HsmUnavailableError(msg)
+        elif oldest is ActivationFormat.FIRST and await self._published.earlier_peers(
+            self._host, self._clock.now()
+        ):
+            # One of the release before on this host would claim what it cannot open.
+            waits_for, key = "a worker of this host is of the release before", None
+        if waits_for and waits_for != self._waits_for:
+            _log.warning("activation.first_format_alone", reason=waits_for)
+        self._waits_for = waits_for
+        return key
+
+    async def _signed(
+        self, epoch: int, public: bytes, host_key: HostKey | None
+    ) -> ActivationKey:
+        """Return a key with the signatures that its format needs.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot sign now.
+        """
+        if host_key is None:
+            statement = key_statement(self._installation, self._host, epoch, public)
+        else:
+            unsigned = self._statement(epoch, public, host_key, "")
+            statement = unsigned.by_identity()
+        spki, signature = await self._session.identity_statement(statement)
+        identity = hashlib.sha256(spki).hexdigest()
+        key = ActivationKey(
+            host=self._host,
+            epoch=epoch,
+            public=public,
+            identity=identity,
+            signature=signature,
+            made=self._clock.now(),
+        )
+        if host_key is None:
+            return key
+        by_host = self._statement(epoch, public, host_key, identity).by_host()
+        return replace(key, host_signature=host_key.sign(by_host))
+
+    def _bears(self, key: ActivationKey, host_key: HostKey | None) -> bool:
+        """Return whether a published key bears the host's present signature."""
+        if host_key is None:
+            return True
+        by_host = self._statement(key.epoch, key.public, host_key, key.identity)
+        # Ed25519 is deterministic: the same statement has the same signature.
+        return key.host_signature == host_key.sign(by_host.by_host())
+
+    def _statement(
+        self, epoch: int, public: bytes, host_key: HostKey, identity: str
+    ) -> HostStatement:
+        return HostStatement(
+            self._installation, self._host, host_key.public, epoch, public, identity
+        )
+
+    @property
+    def goes_next(self) -> int:
+        """Epoch whose private half is deleted at the end of the present one."""
+        return ActivationFormat.WHOLE.oldest_kept(self._clock.now())
+
+    def seal_again(self, seal: Seal, info: bytes) -> Seal:
+        """Open a seal whose private half goes next, and seal to the present key.
+
+        Args:
+            seal: to this host.
+            info: what it is bound to, by what stands recorded.
+
+        Raises:
+            ActivationInvalidError: it does not open: something was altered.
+            ApplianceError: `ACTIVATION_EXPIRED`: its private half is gone already;
+                `STORE_UNAVAILABLE`: the folder.
+        """
+        unlock = self.unlock(seal, info)
+        epoch = ActivationFormat.WHOLE.epoch_at(self._clock.now())
+        return Seal(self._host, epoch, seal_to(self._folder.make(epoch), unlock, info))
+
+    def unlock(
+        self,
+        seal: Seal | None,
+        info: bytes,
+        begin: Callable[[], object] = lambda: None,
+    ) -> bytes:
         """Open a seal: the unlock key, 32 bytes.
 
         Args:
             seal: what was sealed to this host, if anything was.
             info: what it is bound to, by what stands recorded.
+            begin: called before it is opened, where its private half is there; what
+                it raises keeps the seal shut.
 
         Raises:
             ActivationInvalidError: it does not open: something was altered.
@@ -150,7 +270,48 @@ class ActivationKeys:
         private = self._folder.private(seal.epoch)
         if private is None:
             raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
+        begin()
         return open_seal(private, seal.sealed, info)
+
+
+class KeySweep:
+    """Deletes private halves whose time is over; needs neither HSM nor record.
+
+    Args:
+        folder: of the private halves.
+        clock: the time.
+        pinned: the oldest format that counts here.
+    """
+
+    def __init__(
+        self, folder: "ActivationFolder", clock: Clock, pinned: PinnedFormat
+    ) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._pinned = pinned
+        self._swept: list[int] = []
+
+    async def run(self) -> None:
+        """Delete what is over by now; looks at the folder once an epoch.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: the folder.
+        """
+        now = self._clock.now()
+        try:
+            oldest = self._pinned.oldest
+        except ApplianceError:
+            # Nobody knows which formats count; that time is over is known.
+            oldest = ActivationFormat.FIRST
+        kept = [oldest, *_kept(now)]
+        if self._swept != kept:
+            await asyncio.to_thread(self._folder.sweep, now, oldest)
+            self._swept = kept
+
+
+def _kept(now: datetime) -> list[int]:
+    """Return the oldest epoch of each format whose private half is kept."""
+    return [kind.oldest_kept(now) for kind in ActivationFormat]
 
 
 class ActivationFolder:
@@ -210,8 +371,12 @@ class ActivationFolder:
         """
         with self._locked() as folder:
             for name in os.listdir(folder):  # noqa: PTH208 (of a descriptor)
-                if name != _LOCK and not _is_kept(name, now, oldest):
+                if name not in _OTHER_FILES and not _is_kept(name, now, oldest):
                     os.unlink(name, dir_fd=folder)
+
+    def locked(self) -> AbstractContextManager[int]:
+        """Keep the host's other workers out of it, as `_locked`."""
+        return self._locked()
 
     @contextmanager
     def _locked(self) -> Iterator[int]:

@@ -2,18 +2,24 @@
 
 Its lease is held all the while (`worker.leased_worker`). What ends a document's
 signing, ends it here: its request goes back to its signer, is given up, waits for a
-later try, or is left to the role that has a network.
+later try, or for what the role with a network is to fetch.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
 from structlog.contextvars import bound_contextvars
 
 from appliance.domain.activation import ActivationDocument, Claim
-from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
+from appliance.domain.errors import (
+    ApplianceError,
+    DocumentsAwayError,
+    ErrorCode,
+    ProfileDiffersError,
+)
+from appliance.domain.outside_material import MissingMaterialError, WantedMaterial
 from appliance.domain.ports import WorkNotifier
 from appliance.domain.vocab import ItemState
 from appliance.signing.claims import CertificateChangedError, ClaimedActivation, Claims
@@ -40,8 +46,8 @@ class _Progress:
     key: UsableKey | None
     waits_for: ErrorCode | None = None
     """What a document of it waits for."""
-    lacks: ErrorCode | None = None
-    """What a document of it lacks that is left to the role with a network."""
+    wanted: list[WantedMaterial] = field(default_factory=list)
+    """What documents of it need of servers outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,7 @@ class ActivationSigner:
             FencedOffError: another worker has claimed since, or is to.
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        progress = _Progress(work, await self._unlock(work))
+        progress = _Progress(work, await self._unlock(work, work.claim.documents))
         left: Sequence[ActivationDocument] = [
             document
             for document in work.claim.documents
@@ -83,42 +89,62 @@ class ActivationSigner:
             first = (work.claim.tries - 2) % max(1, len(left))
             left = [*left[first:], *left[:first]]
         while left:
-            group = await self._sign_in_turn(progress, left)
-            left = left[len(group) :]
+            left = await self._sign_in_turn(progress, left)
         claim = progress.work.claim
+        if progress.wanted:
+            return partial(self._have_fetched, claim, progress.wanted)
         if progress.waits_for is not None:
             return partial(self.claims.put_off, claim, progress.waits_for)
-        if progress.lacks is not None:
-            return partial(self._hand_out, claim, progress.lacks)
         return None
 
-    async def _hand_out(self, claim: Claim, lacks: ErrorCode) -> None:
-        """Leave it to the role that has a network, and wake that."""
-        await self.claims.hand_out(claim, lacks)
+    async def _have_fetched(
+        self, claim: Claim, wanted: Sequence[WantedMaterial]
+    ) -> None:
+        """Have the role with a network fetch what is missing, and wake it."""
+        await self.claims.want(claim, wanted)
         await self.work_notifier.notify(claim.id)
 
-    async def _unlock(self, work: ClaimedActivation) -> UsableKey | None:
+    async def _unlock(
+        self, work: ClaimedActivation, documents: Sequence[ActivationDocument]
+    ) -> UsableKey | None:
         """The key for what waits for one; None when nothing does any more.
+
+        Args:
+            work: as it was read last.
+            documents: what is left of it.
 
         Raises:
             FencedOffError: another worker has claimed since, or is to.
         """
-        waiting = [i for i in work.claim.documents if i.state is ItemState.WAITING]
+        waiting = [i for i in documents if i.state is ItemState.WAITING]
         if not waiting:
             return None
         try:
-            return self.signer.unlock(work)
+            return await self.signer.unlock(work)
         except ApplianceError as exc:
+            # Another host may have its key, or the settings of the front.
             lost = exc.code is ErrorCode.ACTIVATION_EXPIRED
+            lost = lost or isinstance(exc, ProfileDiffersError)
             if lost and await self.claims.leave_to_others(work.claim):
                 raise FencedOffError from exc
-            await fail_documents(self.claims, work.claim, waiting, exc)
+            await self._fail(work.claim, waiting, exc)
             return None
+
+    async def _fail(
+        self, claim: Claim, documents: list[ActivationDocument], exc: ApplianceError
+    ) -> None:
+        """End documents, on the record and then for this host.
+
+        Raises:
+            FencedOffError: another worker has claimed since.
+        """
+        await fail_documents(self.claims, claim, documents, exc)
+        self.signer.over(claim, documents)
 
     async def _sign_in_turn(
         self, progress: _Progress, left: Sequence[ActivationDocument]
     ) -> Sequence[ActivationDocument]:
-        """Sign the first of what is left when it is its turn; which that were.
+        """Sign the first of what is left when it is its turn; give what is left then.
 
         A worker that is to stop, or to sign something alone, begins no further
         group of a batch: whoever takes it next goes on there.
@@ -140,12 +166,18 @@ class ActivationSigner:
                         await self._sign_group(progress, group, turn)
                         break
                     except CertificateChangedError:
-                        # Nothing was intended yet: it is prepared anew.
+                        # Nothing was intended yet: it is prepared anew, if what was
+                        # consented to is still what stands recorded.
                         progress.work = await self.claims.read_again(
                             progress.work.claim
                         )
+                        progress.key = await self._unlock(progress.work, left)
+                        if progress.key is None:
+                            return [
+                                each for each in left if each.state is ItemState.KEYED
+                            ]
         self.came_through()
-        return group
+        return left[len(group) :]
 
     async def _sign_group(
         self, progress: _Progress, group: Sequence[ActivationDocument], turn: Turn
@@ -163,7 +195,6 @@ class ActivationSigner:
             if refusal.code is ErrorCode.STORE_UNAVAILABLE:
                 raise
             result = GroupResult(ended={each.seq: refusal for each in group})
-        progress.lacks = progress.lacks or result.lacks
         alike: dict[int, tuple[ApplianceError, list[ActivationDocument]]] = {}
         for document in group:
             if (exc := result.ended.get(document.seq)) is not None:
@@ -172,10 +203,12 @@ class ActivationSigner:
         for exc, documents in alike.values():
             if _is_away(exc):
                 away = exc
+            elif isinstance(exc, MissingMaterialError):
+                progress.wanted += exc.wanted
             elif (waits_for := _waits(exc, documents)) is not None:
                 progress.waits_for = waits_for
             else:
-                await fail_documents(self.claims, progress.work.claim, documents, exc)
+                await self._fail(progress.work.claim, documents, exc)
         if away is not None:
             raise away
 

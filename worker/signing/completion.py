@@ -16,10 +16,13 @@ import structlog
 from appliance.core import metrics
 from appliance.domain.activation import ActivationDocument, SignatureValue
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Credential
+from appliance.domain.outside_material import MissingMaterialError
 from appliance.domain.ports import BlobStore
 from appliance.domain.requests.levels import SignatureProfile, reaches
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
+from appliance.pki.validation.validation_material import SharedValidationSource
 from appliance.signing.claims import ClaimedActivation, Claims, Publication
 from appliance.signing.signing_order import SigningOrder
 from worker.failpoints import FILE_WRITTEN, PUBLISHED, STAMPED, crash_point
@@ -29,6 +32,7 @@ from worker.pades.byte_range import FileDigests
 from worker.pades.cms import complete
 from worker.pades.self_check import CheckedSignature, check, method_of
 from worker.signing.level_extension import ExtensionResult, Levels
+from worker.signing.outside_material import MaterialReader, Materials
 from worker.signing.stage_timings import StageTimings
 from worker.signing.turns import TOGETHER
 
@@ -83,6 +87,7 @@ class Completion:
         levels: adds timestamps and validation data.
         profile: of the installation.
         is_internal: whether the internal CA answers for a certificate, DER.
+        materials: what was fetched of servers outside.
     """
 
     claims: Claims
@@ -91,6 +96,7 @@ class Completion:
     levels: Levels
     profile: SignatureProfile
     is_internal: Callable[[bytes], bool]
+    materials: MaterialReader
 
     def profile_of(self, view: RequestView) -> SignatureProfile:
         """How a request is to be signed.
@@ -100,57 +106,18 @@ class Completion:
         """
         return self.profile.narrowed(view.wishes)
 
-    def lacks(self, work: ClaimedActivation, view: RequestView) -> ErrorCode | None:
-        """What only the role that has a network can have of a document, if anything.
-
-        Where that role neglects what it was handed, what a profile merely prefers is
-        done without.
+    def is_outside(self, certificate: bytes, view: RequestView) -> bool:
+        """Return whether servers outside are needed to complete a document.
 
         Args:
-            work: the claim.
+            certificate: the signer's, DER.
             view: the document's request.
-
-        Returns:
-            The reason, should nobody complete it.
         """
         profile = self.profile_of(view)
-        if work.credential is None or (
-            work.claim.outside and profile.timestamp_policy is TimestampPolicy.PREFERRED
-        ):
-            return None
-        if self.levels.has_network:
-            return None
         if profile.has_outside_tsa:
-            return ErrorCode.TSA_UNAVAILABLE
-        if reaches(profile.level, SignatureLevel.B_LT) and not self.is_internal(
-            work.credential.certificate
-        ):
-            return ErrorCode.REVOCATION_UNAVAILABLE
-        return None
-
-    async def resume(
-        self, work: ClaimedActivation, document: ActivationDocument
-    ) -> None:
-        """Complete what an earlier claim signed.
-
-        Args:
-            work: the claim.
-            document: of it, its signature stored.
-
-        Raises:
-            FencedOffError: another worker has claimed since.
-            ApplianceError: as `complete` says; `STORE_UNAVAILABLE`.
-        """
-        view = work.requests.get(document.seq)
-        if view is None:
-            raise ApplianceError(ErrorCode.SIGNING_FAILED)
-        stages = StageTimings()
-        pdf = await self.documents.get(view.integrator, document.document_sha256)
-        stages.done("read")
-        part = DocumentInWork(document, view, FileDigests(pdf))
-        ended = await self.complete(work, [part], stages)
-        if document.seq in ended:
-            raise ended[document.seq]
+            return True
+        is_proven = reaches(profile.level, SignatureLevel.B_LT)
+        return is_proven and not self.is_internal(certificate)
 
     async def complete(
         self,
@@ -166,8 +133,9 @@ class Completion:
             stages: of these documents.
 
         Returns:
-            What is not published: `TSA_UNAVAILABLE` or `REVOCATION_UNAVAILABLE`, to
-            be tried again; or why it cannot be.
+            What is not published: `MissingMaterialError`, once that is fetched;
+            `TSA_UNAVAILABLE` or `REVOCATION_UNAVAILABLE`, to be tried again; or why
+            it cannot be.
 
         Raises:
             FencedOffError: another worker has claimed since.
@@ -177,10 +145,18 @@ class Completion:
             return ended_by(ApplianceError(ErrorCode.SIGNING_FAILED), group)
         certificate, chain = work.credential.certificate, work.credential.chain
         ended: Ended = {}
-        source = self.levels.shared_source()
+        outside = {
+            part.document.seq
+            for part in group
+            if self.is_outside(certificate, part.view)
+        }
+        source, sources = self.levels.shared_source(), None
+        if outside:
+            materials = await self.materials.of(work.claim.id)
+            sources = _Sources(self.levels, materials)
         # 1. A timestamp over each value.
         async with stages.turn.waiting():
-            stamped = await self._stamp(certificate, group, ended)
+            stamped = await self._stamp(work.credential, group, sources, ended)
         await stages.over("stamp")
         for part in stamped:
             crash_point(STAMPED, part.of.document.request)
@@ -204,7 +180,11 @@ class Completion:
                     certificate,
                     chain,
                     profile,
-                    source,
+                    *(
+                        (source, None)
+                        if sources is None or part.of.document.seq not in outside
+                        else (sources.of(profile), sources.materials)
+                    ),
                 )
             except ApplianceError as exc:
                 ended[part.of.document.seq] = exc
@@ -218,12 +198,17 @@ class Completion:
 
     async def _stamp(
         self,
-        certificate: bytes,
+        credential: Credential,
         group: Sequence[DocumentInWork],
+        sources: "_Sources | None",
         ended: Ended,
     ) -> list[_Stamped]:
         """Have values stamped, together those that are stamped alike."""
-        alike: dict[tuple[SignatureProfile, SignatureMethod], list[_Stamped]] = {}
+        certificate = credential.certificate
+        materials = None if sources is None else sources.materials
+        alike: dict[
+            tuple[SignatureProfile, SignatureMethod, int | None], list[_Stamped]
+        ] = {}
         for part in group:
             profile, made = self.profile_of(part.view), part.document.signature
             if made is None:
@@ -235,12 +220,25 @@ class Completion:
                 ended[part.document.seq] = exc
                 continue
             one = _Stamped(part, made, profile, method)
-            alike.setdefault((profile, method), []).append(one)
+            # Of those outside each has a token of its own, or none yet.
+            alone = None if materials is None else part.document.seq
+            alike.setdefault((profile, method, alone), []).append(one)
         stamped = []
-        for (profile, method), parts in alike.items():
+        for (profile, method, _), parts in alike.items():
             values = [part.made.value for part in parts]
             try:
-                tokens = await self.levels.tokens(values, method.digest, profile)
+                tokens = await self.levels.tokens(
+                    values, method.digest, profile, materials
+                )
+            except MissingMaterialError as exc:
+                wanted = [*exc.wanted]
+                if sources is not None:
+                    path = certificate, credential.chain
+                    source = sources.of(profile)
+                    wanted += await self.levels.missing(*path, profile, source)
+                missing = MissingMaterialError(wanted)
+                ended |= ended_by(missing, [part.of for part in parts])
+                continue
             except ApplianceError as exc:
                 ended |= ended_by(exc, [part.of for part in parts])
                 continue
@@ -327,6 +325,29 @@ class Completion:
                 return
             for each in publications:
                 await self._name(work, [each], ended)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """Validation data of documents that need servers outside, completed together.
+
+    Args:
+        levels: gathers it.
+        materials: what was fetched for their activation.
+    """
+
+    levels: Levels
+    materials: Materials
+    _shared: dict[bool, SharedValidationSource] = field(default_factory=dict)
+
+    def of(self, profile: SignatureProfile) -> SharedValidationSource:
+        """Validation data for a signature by a profile."""
+        is_required = profile.timestamp_policy is TimestampPolicy.REQUIRED
+        if is_required not in self._shared:
+            self._shared[is_required] = self.levels.shared_source(
+                self.materials, is_required=is_required
+            )
+        return self._shared[is_required]
 
 
 def _signed_view(

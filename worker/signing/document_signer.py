@@ -17,30 +17,49 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from itertools import takewhile
 from typing import Final
 
 from appliance.domain.activation import (
     ActivationDocument,
+    ActivationFormat,
+    Claim,
+    Seal,
     SignatureValue,
     activation_data,
 )
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner, as_shown, spoken
 from appliance.domain.clock import Clock
+from appliance.domain.consent import (
+    Consent,
+    ConsentSigner,
+    consent_of,
+    drawn_logo,
+)
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
+    CredentialRefusedError,
     ErrorCode,
     HsmRefusedError,
     HsmUnavailableError,
+    ProfileDiffersError,
 )
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import RequestId
-from appliance.domain.keys import KeyReference, WrappedKey
+from appliance.domain.keys import ResidentKey, WrappedKey
 from appliance.domain.ports import BlobStore
 from appliance.domain.requests.request import RequestView
-from appliance.domain.vocab import ItemState, PersonState, RequestState, VouchedBy
+from appliance.domain.vocab import (
+    ItemState,
+    PersonState,
+    RequestState,
+    StatementFault,
+    VouchedBy,
+)
 from appliance.keys.key_encryption import open_outer, signing_key
+from appliance.keys.key_facts import key_facts
 from appliance.requests.inspection import Inspections
 from appliance.signing.claims import ClaimedActivation, Claims
 from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError
@@ -48,6 +67,8 @@ from worker.failpoints import (
     AFTER_SIGN,
     BEFORE_SIGN,
     KEYED,
+    OPENING,
+    RECORDED,
     crash_point,
 )
 from worker.hsm.generation_check import GenerationCheck
@@ -60,11 +81,13 @@ from worker.pades.prepare import PreparedSignature, SignaturePlan, prepare
 from worker.pades.reading_limits import read_all_apart
 from worker.signing.activation_keys import ActivationKeys
 from worker.signing.completion import Completion, DocumentInWork, Ended, ended_by
+from worker.signing.consent_journal import ConsentJournal
+from worker.signing.credential_statement import CredentialStatements
 from worker.signing.level_extension import Levels
 from worker.signing.stage_timings import StageTimings
 from worker.signing.turns import SINGLE, TOGETHER, Turn
 
-UsableKey = KeyReference | WrappedKey
+UsableKey = ResidentKey | WrappedKey
 """What the HSM signs with; a wrapped one only within this HSM."""
 GROUP_MOST: Final = 64
 """Documents of a group, however quick the HSM is."""
@@ -107,9 +130,6 @@ class Pace:
 class GroupResult:
     """What came of a group; what is named here neither way is published."""
 
-    lacks: ErrorCode | None = None
-    """Where the end of some is for the role that has a network: their signatures are
-    made and stored, and this is the reason should nobody complete them."""
     ended: Ended = field(default_factory=dict)
     """Why others are not signed."""
 
@@ -156,6 +176,8 @@ class DocumentSigner:
         installation: the setting of that name.
         served: whether the HSM serves this record.
         inspections: the sandbox's, by which a document is signed.
+        statements: whose key a credential is, by its certificate.
+        journal: of this host, by which a consent is used once and in time.
         prefer_pss: whether RSA keys sign by PSS (`hsm.signature_scheme`).
         refuses_tests: whether nobody signs who was made up in PREPROD.
         pace: of this worker.
@@ -172,6 +194,8 @@ class DocumentSigner:
     installation: str
     served: GenerationCheck
     inspections: Inspections
+    statements: CredentialStatements
+    journal: ConsentJournal
     prefer_pss: bool = False
     refuses_tests: bool = False
     pace: Pace = field(default_factory=Pace)
@@ -181,21 +205,103 @@ class DocumentSigner:
         """Whether other groups are to go on while one is in the HSM."""
         return self.session.group_size < _QUICK
 
-    def unlock(self, work: ClaimedActivation) -> UsableKey:
+    async def unlock(self, work: ClaimedActivation) -> UsableKey:
         """Open both locks of a claim's key, by what stands recorded now.
 
         Once a claim: what comes of it is wrapped by the HSM, and the unlock key is
-        let go of here.
+        let go of here. Again where the claim was read again: its seal then opens only
+        if all that the signer consented to is still the same.
 
         Raises:
-            ActivationInvalidError: a lock does not open.
+            ActivationInvalidError: a lock does not open, or this host saw the
+                activation end.
+            CredentialRefusedError: the key is not the person's, by its certificate.
+            ProfileDiffersError: the settings of this host are not the front's.
             ApplianceError: `ACTIVATION_EXPIRED`, `CERTIFICATE_NOT_USABLE`.
         """
-        _, credential = _checked(work, self.clock, refuses_tests=self.refuses_tests)
-        data = activation_data(work.claim, credential.key_version)
+        person, credential = await self._checked(work)
+        data = self._bound(work, person, credential)
         aad = credential.aad(self.installation)
-        unlock = self.keys.unlock(work.claim.seal, data)
+        begin = partial(self._begin, work.claim)
+        unlock = self.keys.unlock(work.claim.seal, data, begin)
         return signing_key(credential, open_outer(unlock, credential.outer, aad))
+
+    async def seal_again(self, work: ClaimedActivation) -> Seal | None:
+        """Seal a claim's unlock key to this host's newest key, with `unlock`'s checks.
+
+        Raises:
+            ActivationInvalidError: the seal does not open.
+            CredentialRefusedError: the key is not the person's, by its certificate.
+            ProfileDiffersError: the settings of this host are not the front's.
+            ApplianceError: `ACTIVATION_EXPIRED`, `CERTIFICATE_NOT_USABLE`.
+        """
+        seal = work.claim.seal
+        if seal is None:
+            return None
+        # What this host saw end is not kept alive by a row that says otherwise.
+        self.journal.demand_not_ended(work.claim.id)
+        person, credential = await self._checked(work)
+        return self.keys.seal_again(seal, self._bound(work, person, credential))
+
+    def _begin(self, claim: Claim) -> None:
+        """Note the opening before it happens: who dies in between has used no key.
+
+        Raises:
+            ApplianceError: as `ConsentJournal.begin`.
+        """
+        self.journal.begin(claim)
+        for document in claim.documents:
+            crash_point(OPENING, document.request)
+
+    def _bound(
+        self, work: ClaimedActivation, person: Person, credential: Credential
+    ) -> bytes:
+        """The `info` of a claim's seal, by what this worker is about to use.
+
+        Raises:
+            ActivationInvalidError: a request or a logo of it is missing.
+            ProfileDiffersError: the settings of this host are not the front's.
+            ApplianceError: `ACTIVATION_EXPIRED`: it has no seal for this host.
+        """
+        claim = work.claim
+        if claim.seal is None:
+            raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
+        bound = claim.seal.format
+        if bound is ActivationFormat.FIRST:
+            return activation_data(claim, credential.key_version)
+        own = self.completion.profile.to_json()
+        if claim.profile is not None and claim.profile != own:
+            raise ProfileDiffersError
+        try:
+            return self._consent(work, ConsentSigner.of(person, credential)).data(bound)
+        except (KeyError, ValueError) as exc:
+            raise ActivationInvalidError("seal") from exc
+
+    def _consent(self, work: ClaimedActivation, signer: ConsentSigner) -> Consent:
+        """What was consented to, by what this worker is about to use.
+
+        Raises:
+            KeyError: a request or a logo of it is missing.
+            ValueError: a logo is none.
+        """
+        return consent_of(
+            work.claim,
+            signer,
+            work.requests,
+            self.completion.profile_of,
+            lambda logo: drawn_logo(work.pictures[logo.sha256]),
+        )
+
+    def over(self, claim: Claim, documents: Sequence[ActivationDocument]) -> None:
+        """Have the key never be used again here for documents that were given up.
+
+        Args:
+            claim: of the caller.
+            documents: of it, which the record says have ended.
+        """
+        waited = [each.seq for each in documents if each.state is ItemState.WAITING]
+        if waited:
+            self.journal.over(claim, waited)
 
     def next_group(
         self, work: ClaimedActivation, left: Sequence[ActivationDocument]
@@ -204,14 +310,17 @@ class DocumentSigner:
 
         As many as the HSM signs in `hsm.group_ms`, as come to their end in a short
         while, and as memory has room for. What may have ended a worker is signed
-        alone, and so is what was signed already: it harms no other.
+        alone. What was signed already goes with others of its kind.
 
         Args:
             work: the claim.
             left: its documents still to be signed, one at least.
         """
-        if work.claim.tries > 1 or left[0].state is ItemState.KEYED:
+        if work.claim.tries > 1:
             return left[:1]
+        if left[0].state is ItemState.KEYED:
+            # What was fetched for it is there: no earlier claim died with it.
+            left = [*takewhile(lambda one: one.state is ItemState.KEYED, left)]
         most = min(self.session.group_size, self.pace.group_size, GROUP_MOST)
         size = 0
         for count, document in enumerate(left[:most]):
@@ -253,15 +362,10 @@ class DocumentSigner:
         signed = [p for p in parts if p.document.state is not ItemState.WAITING]
         if waiting:
             signed += await self._use_key(work, waiting, key, result.ended, stages)
-        # 3. Timestamp, check, store and publish them, or leave that to who can.
-        ours = []
-        for part in signed:
-            lacks = self.completion.lacks(work, part.view)
-            if lacks is None:
-                ours.append(part)
-            result.lacks = result.lacks or lacks
-        if ours:
-            result.ended |= await self.completion.complete(work, ours, stages)
+        # 3. Timestamp, check, store and publish them, as far as what they need of
+        # servers outside was fetched.
+        if signed:
+            result.ended |= await self.completion.complete(work, signed, stages)
         self.pace.took(len(group), time.monotonic() - begun)
         return result
 
@@ -279,18 +383,19 @@ class DocumentSigner:
             if view is None or nobody:
                 result.ended[document.seq] = ApplianceError(ErrorCode.SIGNING_FAILED)
                 continue
-            lacks = self.completion.lacks(work, view)
-            if lacks is not None and document.state is not ItemState.WAITING:
-                result.lacks = result.lacks or lacks
-                continue
             if document.state is ItemState.WAITING:
                 # An upgrade may have come since it was asked for: what this version
                 # does not take is not signed.
                 try:
-                    view = await self.inspections.current(view)
+                    current = await self.inspections.current(view)
                 except ApplianceError as exc:
                     result.ended[document.seq] = exc
                     continue
+                if not _is_as_consented(work, view, current):
+                    expired = ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
+                    result.ended[document.seq] = expired
+                    continue
+                view = current
             found.append((document, view))
         wanted = [(view.integrator, each.document_sha256) for each, view in found]
         originals: list[bytes | ApplianceError]
@@ -319,9 +424,8 @@ class DocumentSigner:
             ended |= ended_by(ApplianceError(ErrorCode.ACTIVATION_EXPIRED), waiting)
             return []
         try:
-            person, credential = _checked(
-                work, self.clock, refuses_tests=self.refuses_tests
-            )
+            # 0. Rows may be others by now: each check is made of what is signed with.
+            person, credential = await self._checked_with(work, key)
             # 1. The revisions, which lack nothing but the value, of what was
             # consented to; and room for the files: a key is not used for nothing.
             signer = (person, credential)
@@ -334,15 +438,18 @@ class DocumentSigner:
             # ever made that the record does not know of.
             documents = [each.part.document for each in ready]
             certificate = credential.certificate
-            if not await self.claims.intend(work.claim, documents, certificate):
+            named = key_facts(credential.spki, certificate)
+            if not await self.claims.intend(work.claim, documents, certificate, named):
                 raise FencedOffError
+            # 3. So does this host's own journal, whose word the record cannot change.
+            ready = self._not_used_yet(work.claim, ready, ended)
         except ApplianceError as exc:
             ended |= ended_by(exc, waiting) | ended
             return []
         await stages.over("intend")
-        for document in documents:
-            crash_point(BEFORE_SIGN, document.request)
-        # 3. The key is used, and its signatures are committed, with all that
+        for each in ready:
+            crash_point(BEFORE_SIGN, each.part.document.request)
+        # 4. The key is used, and its signatures are committed, with all that
         # publishing them needs.
         async with stages.turn.waiting(long=self.hsm_is_slow):
             made = await self._sign(key, ready, ended)
@@ -350,12 +457,66 @@ class DocumentSigner:
             if not made:
                 return []
             documents = [part.document for part in made]
-            if not await self.claims.record_signatures(work.claim, documents):
+            if not await self.claims.record_signatures(work.claim, documents, named):
                 raise FencedOffError
+        for document in documents:
+            crash_point(RECORDED, document.request)
+        self.journal.over(work.claim, [document.seq for document in documents])
         await stages.over("keyed")
         for document in documents:
             crash_point(KEYED, document.request)
         return made
+
+    async def _checked_with(
+        self, work: ClaimedActivation, key: UsableKey
+    ) -> tuple[Person, Credential]:
+        """As `_checked`, of the key that was unlocked.
+
+        Raises:
+            CredentialRefusedError: the credential has another key by now, or the key
+                is not the person's.
+            ApplianceError: see `_checked`.
+        """
+        person, credential = await self._checked(work)
+        if key.spki != credential.spki:
+            raise CredentialRefusedError(StatementFault.KEY)
+        return person, credential
+
+    async def _checked(self, work: ClaimedActivation) -> tuple[Person, Credential]:
+        """The person, named as certified, and the key, if they may sign now.
+
+        Raises:
+            CredentialRefusedError: the key is not the person's, by its certificate.
+            ApplianceError: `CERTIFICATE_NOT_USABLE`; `STORE_UNAVAILABLE`.
+        """
+        person, credential, now = work.person, work.credential, self.clock.now()
+        if (
+            person is None
+            or credential is None
+            or credential.person != person.id
+            or person.state is not PersonState.ACTIVE
+            or not credential.usable_at(now)
+            or (self.refuses_tests and credential.vouched_by is VouchedBy.TEST)
+        ):
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        statement = await self.statements.demand(person, credential, now)
+        if self.refuses_tests and statement.vouched_by is VouchedBy.TEST:
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        return replace(person, name=statement.name), credential
+
+    def _not_used_yet(
+        self, claim: Claim, ready: Sequence[_Prepared], ended: Ended
+    ) -> list[_Prepared]:
+        """Those that the key was not used for under this consent, as this host knows.
+
+        Raises:
+            ApplianceError: as `ConsentJournal.intend`.
+        """
+        seqs = [each.part.document.seq for each in ready]
+        refused = self.journal.intend(claim, seqs)
+        for seq in refused:
+            ended[seq] = ActivationInvalidError("journal")
+        return [each for each in ready if each.part.document.seq not in refused]
 
     async def _prepare(
         self,
@@ -529,6 +690,24 @@ def signature_plan(
     )
 
 
+def _is_as_consented(
+    work: ClaimedActivation, view: RequestView, current: RequestView
+) -> bool:
+    """True if a document that was inspected again is what its seal is bound to.
+
+    Args:
+        work: the claim.
+        view: its request, by which the seal was opened.
+        current: the same, as this version inspects the document.
+    """
+    seal = work.claim.seal
+    if current is view or seal is None:
+        return True
+    is_whole = seal.format is not ActivationFormat.FIRST
+    same = current.inspection.basis_sha256 == view.inspection.basis_sha256
+    return same or not is_whole
+
+
 def _check_consent(document: ActivationDocument, view: RequestView) -> None:
     """Refuse what is not what was consented to.
 
@@ -542,23 +721,3 @@ def _check_consent(document: ActivationDocument, view: RequestView) -> None:
         or document.params.sha256(document.request) != document.params_sha256
     ):
         raise ApplianceError(ErrorCode.SIGNING_FAILED)
-
-
-def _checked(
-    work: ClaimedActivation, clock: Clock, *, refuses_tests: bool
-) -> tuple[Person, Credential]:
-    """The person and the key, if they may sign now.
-
-    Raises:
-        ApplianceError: `CERTIFICATE_NOT_USABLE`.
-    """
-    person, credential = work.person, work.credential
-    if (
-        person is None
-        or credential is None
-        or person.state is not PersonState.ACTIVE
-        or not credential.usable_at(clock.now())
-        or (refuses_tests and credential.vouched_by is VouchedBy.TEST)
-    ):
-        raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-    return person, credential

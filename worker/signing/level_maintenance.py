@@ -5,6 +5,7 @@ it for as long as it takes; what a worker that dies had in hand is taken by anot
 when its lease is over, and what it stored without the record naming it is nobody's.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -14,13 +15,16 @@ import structlog
 from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ports import BlobStore
+from appliance.domain.ids import upkeep_work
+from appliance.domain.outside_material import MissingMaterialError, WantedMaterial
+from appliance.domain.ports import BlobStore, WorkNotifier
 from appliance.domain.requests.levels import UpkeepClaim
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.signing.level_maintenance import UpkeepWork, upkeep_overdue
 from worker.failpoints import UPKEEP_STORED, crash_point
 from worker.leased_worker import keep_lease
 from worker.signing.level_extension import ExtensionResult, Levels
+from worker.signing.outside_material import MaterialReader
 
 _log = structlog.get_logger(__name__)
 _REST: Final = timedelta(seconds=30)
@@ -38,6 +42,8 @@ class LevelUpkeep:
         work: this worker's transactions.
         documents: where PDFs are.
         levels: adds timestamps and validation data.
+        materials: what was fetched of servers outside.
+        work_notifier: wakes the role that fetches more.
         renew_s: time between two renewals of a lease, in seconds.
     """
 
@@ -46,11 +52,15 @@ class LevelUpkeep:
         work: UpkeepWork,
         documents: BlobStore,
         levels: Levels,
+        materials: MaterialReader,
+        work_notifier: WorkNotifier,
         renew_s: float = _RENEW_S,
     ) -> None:
         self._work = work
         self._documents = documents
         self._levels = levels
+        self._materials = materials
+        self._work_notifier = work_notifier
         self._renew_s = renew_s
 
     async def run(self) -> int:
@@ -71,6 +81,10 @@ class LevelUpkeep:
         before = await self._work.newest(claim)
         try:
             reached, sha256, size = await self._raise(claim, before)
+        except MissingMaterialError as exc:
+            if exc.is_refused:
+                return await self._put_off(claim, exc)
+            return await self._have_fetched(claim, exc.wanted)
         except ApplianceError as exc:
             return await self._put_off(claim, exc)
         except Exception:  # noqa: BLE001 (whatever is wrong with one, the others are kept)
@@ -96,13 +110,22 @@ class LevelUpkeep:
             ApplianceError: as `Levels.keep`, and as of documents.
         """
         pdf = await self._documents.get(claim.integrator, before.sha256)
-        reached = await self._levels.keep(pdf, claim.wanted, claim.tsa)
+        materials = await self._materials.of(claim.id) if claim.outside else None
+        reached = await self._levels.keep(pdf, claim.wanted, claim.tsa, materials)
         sha256 = before.sha256
         if reached.appended:
             sha256 = await self._documents.put(
                 claim.integrator, pdf, reached.appended, signed=True
             )
         return reached, sha256, len(pdf) + len(reached.appended)
+
+    async def _have_fetched(
+        self, claim: UpkeepClaim, wanted: Sequence[WantedMaterial]
+    ) -> bool:
+        """Have the role with a network fetch what is missing: nothing got on."""
+        if await self._work.want(claim, wanted):
+            await self._work_notifier.notify(upkeep_work(claim.id))
+        return False
 
     async def _put_off(self, claim: UpkeepClaim, exc: ApplianceError) -> bool:
         """Leave one for later: nothing got on."""

@@ -106,12 +106,16 @@ def _check(args: argparse.Namespace) -> int:
         return run_async(lambda settings: _look_for(settings, args.knows), args)
 
     async def work(settings: Settings) -> int:
+        from appliance.cli.installation.upgrade_state import (  # noqa: PLC0415 (heavy)
+            is_upgrade_closed,
+        )
         from appliance.core.database.migrate import look  # noqa: PLC0415 (heavy)
         from appliance.core.database.table_version import Standing  # noqa: PLC0415 (heavy)
         from appliance.core.unit_of_work import store_faults  # noqa: PLC0415 (heavy)
 
         with store_faults():
-            tables, amiss = await look(settings)
+            is_closed = is_upgrade_closed(settings)
+            tables, amiss = await look(settings, is_closed=is_closed)
         for line in amiss:
             say(line)
         if tables.standing is Standing.NEWER:

@@ -86,17 +86,21 @@ async def _migrated(settings: Settings, wait_s: float) -> tuple[str | None, str]
     """
     import asyncio  # noqa: PLC0415 (heavy)
 
+    from appliance.cli.installation.upgrade_state import (  # noqa: PLC0415 (heavy)
+        is_upgrade_closed,
+    )
     from appliance.core.database.migrate import migrate  # noqa: PLC0415 (heavy)
     from appliance.core.unit_of_work import (  # noqa: PLC0415 (heavy)
         denied_right,
         store_faults,
     )
 
+    is_closed = is_upgrade_closed(settings)
     deadline, told = time.monotonic() + wait_s, False
     while True:
         try:
             with store_faults():
-                return await migrate(settings)
+                return await migrate(settings, is_closed=is_closed)
         except ApplianceError as exc:
             if (denied := denied_right(exc.__cause__)) is not None:
                 # Waiting does not help.

@@ -1,7 +1,8 @@
 """Give the database users of the roles the rights of `appliance.core.database.rights`.
 
 What a user has is read from the catalogue, and where it is not exactly what is
-declared, all of it is revoked and granted anew: a second run changes nothing.
+declared, all of it is revoked and granted anew: a second run changes nothing. So are
+the policies on rows (`appliance.core.database.row_policies`).
 """
 
 import re
@@ -11,7 +12,9 @@ from typing import Final
 
 from sqlalchemy import Connection, Table, text
 
-from appliance.core.database.rights import RIGHTS, SEQUENCES, Role
+from appliance.core.database.guards import guards_needed
+from appliance.core.database.rights import RIGHTS, SEQUENCES, UNTIL_CLOSED, Role
+from appliance.core.database.row_policies import policies_needed
 from appliance.core.database.tables import metadata
 
 PUBLIC: Final = "PUBLIC"
@@ -81,27 +84,29 @@ def rights_held(connection: Connection) -> dict[str, frozenset[Right]]:
     return {user: frozenset(rights) for user, rights in held.items()}
 
 
-def grant_rights(connection: Connection) -> int:
+def grant_rights(connection: Connection, *, is_closed: bool = False) -> int:
     """Give every role that has a user exactly its rights.
 
     Args:
         connection: of the tables' owner, to PostgreSQL; the caller commits.
+        is_closed: whether no process of the version before runs any more.
 
     Returns:
         How many statements it took; 0 where all was so, or no role has a user.
     """
-    statements = grants_needed(connection)
+    statements = grants_needed(connection, is_closed=is_closed)
     for statement in statements:
         # As it stands: a colon or a percent sign in it would be a parameter's.
         connection.exec_driver_sql(statement)
     return len(statements)
 
 
-def grants_needed(connection: Connection) -> list[str]:
+def grants_needed(connection: Connection, *, is_closed: bool = False) -> list[str]:
     """The statements that would give every role that has a user exactly its rights.
 
     Args:
         connection: to PostgreSQL.
+        is_closed: whether no process of the version before runs any more.
     """
     users = users_in(connection)
     if not users:
@@ -113,9 +118,15 @@ def grants_needed(connection: Connection) -> list[str]:
         for user in (PUBLIC, *(role.value for role in users)):
             has = {r for r in held.get(user, ()) if r.relation == relation}
             wanted = declared.get(user, frozenset())
+            if not is_closed:
+                # Not given anew: only what the version before has is kept.
+                wanted |= has & _until_closed(relation, user)
             if has != wanted:
                 statements += _change(relation, user, has, wanted)
-    return statements
+    kept = _until_closed("signed_document", Role.CHORES.value)
+    publishes = not is_closed and kept <= held.get(Role.CHORES.value, frozenset())
+    statements += guards_needed(connection, chores_publish=publishes)
+    return [*statements, *policies_needed(connection)]
 
 
 def _relations() -> list[str]:
@@ -133,6 +144,14 @@ def _declared(relation: str) -> Mapping[str, frozenset[Right]]:
         role.value: frozenset(_rights_in(relation, words))
         for role, words in RIGHTS.get(relation, {}).items()
     }
+
+
+def _until_closed(relation: str, user: str) -> frozenset[Right]:
+    """What a user keeps on a table until an upgrade is closed."""
+    words = {
+        role.value: words for role, words in UNTIL_CLOSED.get(relation, {}).items()
+    }
+    return frozenset(_rights_in(relation, words.get(user, "")))
 
 
 def _rights_in(relation: str, words: str) -> Iterator[Right]:

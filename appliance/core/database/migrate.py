@@ -6,6 +6,7 @@ large tables come after it (`appliance.core.database.indexes`).
 
 import asyncio
 import time
+from functools import partial
 from typing import Final
 
 from alembic import command
@@ -49,10 +50,17 @@ def _config(connection: Connection) -> Config:
     return config
 
 
-async def migrate(settings: Settings) -> tuple[str | None, str]:
+async def migrate(
+    settings: Settings, *, is_closed: bool = False
+) -> tuple[str | None, str]:
     """Bring the tables to the newest version, and on PostgreSQL the roles' rights.
 
     Tables of a newer version that this one may use stay as they are, rights and all.
+
+    Args:
+        settings: of the installation.
+        is_closed: whether no process of the version before runs any more, so that
+            rights go which it alone makes use of.
 
     Returns:
         The version before (None for an empty database) and the one after.
@@ -65,7 +73,7 @@ async def migrate(settings: Settings) -> tuple[str | None, str]:
     engines = open_engines(settings)
     try:
         if engines.writer.dialect.name == "postgresql":
-            found = await _upgrade_beside_roles(engines)
+            found = await _upgrade_beside_roles(engines, is_closed=is_closed)
         else:
             async with engines.writing() as connection:
                 found = await connection.run_sync(_upgrade)
@@ -76,7 +84,9 @@ async def migrate(settings: Settings) -> tuple[str | None, str]:
     return found
 
 
-async def _upgrade_beside_roles(engines: Engines) -> tuple[str | None, str]:
+async def _upgrade_beside_roles(
+    engines: Engines, *, is_closed: bool
+) -> tuple[str | None, str]:
     """Migrate on PostgreSQL while roles work: all tables soon, or none for now.
 
     With some tables in hand it would keep those waiting who have the next one; and who
@@ -93,7 +103,7 @@ async def _upgrade_beside_roles(engines: Engines) -> tuple[str | None, str]:
                 await connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
                 wait = f"SET LOCAL lock_timeout = {_TABLE_WAIT_MS}"
                 await connection.execute(text(wait))
-                return await connection.run_sync(_upgrade)
+                return await connection.run_sync(partial(_upgrade, is_closed=is_closed))
         except DBAPIError as exc:
             if getattr(exc.orig, "sqlstate", None) != _TABLE_IN_USE:
                 raise
@@ -116,7 +126,9 @@ async def _index(settings: Settings) -> None:
         await engines.dispose()
 
 
-def _upgrade(connection: Connection) -> tuple[str | None, str]:
+def _upgrade(
+    connection: Connection, *, is_closed: bool = False
+) -> tuple[str | None, str]:
     before = read_table_version(connection)
     if before.standing is Standing.TOO_NEW:
         raise SettingsError(before.refusal)
@@ -127,7 +139,7 @@ def _upgrade(connection: Connection) -> tuple[str | None, str]:
     command.upgrade(config, "head")
     _state_oldest_reader(connection, oldest_reader(config))
     if connection.dialect.name == "postgresql":
-        grant_rights(connection)
+        grant_rights(connection, is_closed=is_closed)
     return before.version, read_table_version(connection).version or ""
 
 
@@ -151,8 +163,14 @@ def _state_oldest_reader(connection: Connection, wanted: str) -> None:
     connection.execute(table_compatibility.insert().values(oldest_reader=wanted))
 
 
-async def look(settings: Settings) -> tuple[TableVersion, list[str]]:
+async def look(
+    settings: Settings, *, is_closed: bool = False
+) -> tuple[TableVersion, list[str]]:
     """What `migrate` would find and change; nothing is changed.
+
+    Args:
+        settings: of the installation.
+        is_closed: as `migrate`.
 
     Returns:
         What the database says of its tables. Sentences: that they are of another
@@ -161,12 +179,12 @@ async def look(settings: Settings) -> tuple[TableVersion, list[str]]:
     engines = open_engines(settings)
     try:
         async with engines.reader.connect() as connection:
-            return await connection.run_sync(_look)
+            return await connection.run_sync(partial(_look, is_closed=is_closed))
     finally:
         await engines.dispose()
 
 
-def _look(connection: Connection) -> tuple[TableVersion, list[str]]:
+def _look(connection: Connection, *, is_closed: bool) -> tuple[TableVersion, list[str]]:
     found = read_table_version(connection)
     if found.standing is Standing.TOO_NEW:
         return found, [found.refusal]
@@ -176,7 +194,8 @@ def _look(connection: Connection) -> tuple[TableVersion, list[str]]:
     if found.standing is Standing.NEWER or connection.dialect.name != "postgresql":
         return found, []
     amiss = [f"index missing: {each}" for each in missing_indexes(connection)]
-    amiss += [f"right not as declared: {each}" for each in grants_needed(connection)]
+    grants = grants_needed(connection, is_closed=is_closed)
+    amiss += [f"right not as declared: {each}" for each in grants]
     return found, amiss
 
 

@@ -47,6 +47,10 @@ _UPKEEP: Final = (
     f"SELECT, INSERT, UPDATE (wanted, outside, due, since, tries, reason, {_LEASE}), "
     "DELETE"
 )
+# What a signing worker wants of servers outside: never what it is to be, or whose.
+_MATERIAL_SEEN: Final = (
+    "(job, key, kind, subject, required, code, nonce, wanted_at, state, reason, token)"
+)
 _CERTIFIED: Final = "certificate, chain, not_before, not_after"
 _REVOKING: Final = "state, revoked_at, reason, task"
 _TAKEN_IN: Final = "SELECT, INSERT, UPDATE (inspection, created)"
@@ -64,6 +68,7 @@ _MAIL_SHOWN: Final = (
     "created, ended)"
 )
 _DERIVATION: Final = "salt, argon2, pepper_version, verifier_sha256"
+_COUNT: Final = "counted, locked_at, cleared"
 _ENDPOINT: Final = (
     "SELECT, INSERT, UPDATE (url, label, events, secret_sealed, former_secret_sealed, "
     "former_until, disabled, disabled_reason, failing_since, removed)"
@@ -71,9 +76,13 @@ _ENDPOINT: Final = (
 _MESSAGE: Final = "SELECT, INSERT, UPDATE (state, tries, due)"
 
 RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
-    # Nobody changes or deletes a row of the audit; the console alone reads them.
+    # Nobody changes or deletes a row of the audit; the console alone reads them. Which
+    # rows each role adds and moves, policies say (`row_policies`): the user that began
+    # a chain is the database's to note.
     "audit_event": dict.fromkeys(Role, "INSERT") | {_ADMIN: "SELECT, INSERT"},
-    "audit_writer": dict.fromkeys(Role, "SELECT, INSERT, UPDATE (n, hash)"),
+    "audit_writer": dict.fromkeys(
+        Role, "SELECT, INSERT (id, role, started, n, hash), UPDATE (n, hash)"
+    ),
     # People. Who vouched for each is recorded with them, once.
     "person": {
         # An enrolment makes an invited person active; an integrator's backend that may
@@ -122,9 +131,9 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _CHORES: "SELECT, DELETE",
     },
     "signing_secret": {
-        _API: f"SELECT, INSERT, UPDATE ({_DERIVATION}, counted, locked_at)",
-        _EMBED: f"SELECT, UPDATE ({_DERIVATION}, counted, locked_at)",
-        _ADMIN: "SELECT, UPDATE (counted, locked_at), DELETE",
+        _API: f"SELECT, INSERT, UPDATE ({_DERIVATION}, {_COUNT})",
+        _EMBED: f"SELECT, UPDATE ({_DERIVATION}, {_COUNT})",
+        _ADMIN: f"SELECT, UPDATE ({_COUNT}), DELETE",
     },
     "attempt_slot": {
         _API: "SELECT, INSERT, UPDATE (outcome, verifier_sha256)",
@@ -201,12 +210,25 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     },
     # Nobody but the owner destroys one (`documents shred`) or seals it anew.
     "document_key": dict.fromkeys(Role, "SELECT, INSERT"),
-    "signed_document": _READERS
-    | {_SIGNING: "SELECT, INSERT", _CHORES: "SELECT, INSERT"},
+    # The process that signed, or one of its kind, alone says what a signed document is.
+    "signed_document": _READERS | {_SIGNING: "SELECT, INSERT"},
     "level_upkeep": {
         _ADMIN: "SELECT",
         _SIGNING: _UPKEEP,
-        _CHORES: _UPKEEP,
+        # That its material is there.
+        _CHORES: "SELECT, UPDATE (lease_until)",
+    },
+    "outside_job": {
+        # Which activations wait for a TSA or CA.
+        _ADMIN: "SELECT",
+        _SIGNING: "SELECT, INSERT, UPDATE (until, lease_until), DELETE",
+        _CHORES: f"SELECT, UPDATE ({_LEASE}, progress), DELETE",
+    },
+    "outside_material": {
+        _SIGNING: "SELECT, INSERT, UPDATE (required, nonce, wanted_at, state, reason, "
+        "token), DELETE",
+        # Not what is stamped, nor the nonce: only what came of it.
+        _CHORES: f"SELECT {_MATERIAL_SEEN}, UPDATE (state, reason, token), DELETE",
     },
     # Integrators. The console alone says which are there and may vouch.
     "integrator": _READERS
@@ -250,8 +272,12 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         "UPDATE (state, reason, level, activation, params_sha256, expires, seen)",
         _ADMIN: "SELECT, INSERT, UPDATE (state, reason, level, expires)",
         _SIGNING: "SELECT, UPDATE (state, reason, level, document)",
-        _CHORES: "SELECT, INSERT, UPDATE (state, reason, level, document)",
+        _CHORES: "SELECT, INSERT, UPDATE (state, reason, document)",
     },
+    # Signers are shown documents by these two alone.
+    "shown_document": dict.fromkeys(
+        (_API, _EMBED), "SELECT, INSERT, UPDATE (sha256, drawn)"
+    ),
     "request_batch": {
         # Taken back before it is ready.
         _API: "SELECT, INSERT, UPDATE (state, unique_reference, reason, ended)",
@@ -302,6 +328,15 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _CHORES: "SELECT, INSERT, UPDATE "
         f"(state, answer, tries, due, ended, link_sealed, {_LEASE}), DELETE",
     },
+    # A notice to somebody about their own keys, factors and secrets: every role may
+    # cause one, and chores alone say what became of it.
+    "security_notice": dict.fromkeys(Role, "INSERT")
+    | {
+        _API: "SELECT, INSERT",
+        _ADMIN: "SELECT, INSERT",
+        _CHORES: "SELECT, INSERT, UPDATE "
+        f"(state, answer, tries, due, ended, {_LEASE}), DELETE",
+    },
     "signing_batch": {
         _API: "SELECT, INSERT, UPDATE (requests, refused, asked)",
         _CHORES: "SELECT, DELETE",
@@ -317,26 +352,31 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _EMBED: "SELECT, INSERT",
         _ADMIN: "SELECT",
         _SIGNING: _ACTIVATION,
-        _CHORES: _ACTIVATION,
+        # Those whose time is over, and that their material is there.
+        _CHORES: "SELECT, UPDATE (state, reason, lease_until, fence, outside)",
     },
     "activation_item": {
         _API: "SELECT, INSERT",
         _EMBED: "SELECT, INSERT",
         _ADMIN: "SELECT",
         _SIGNING: _ITEM,
-        _CHORES: _ITEM,
+        _CHORES: "SELECT, UPDATE (state, reason)",
     },
     "activation_seal": {
         _API: "INSERT",
         _EMBED: "INSERT",
-        _SIGNING: "SELECT, DELETE",
+        # A host seals again what waits for longer than a private half is kept.
+        _SIGNING: "SELECT, DELETE, UPDATE (epoch, sealed)",
         # Sealed to hosts: without their keys it is of no use.
         _CHORES: "SELECT, DELETE",
     },
     "activation_key": {
         _API: "SELECT",
         _EMBED: "SELECT",
-        _SIGNING: "SELECT, INSERT, UPDATE (public, identity, signature, made), DELETE",
+        # The console says whether the hosts that are alive are admitted.
+        _ADMIN: "SELECT",
+        _SIGNING: "SELECT, INSERT, "
+        "UPDATE (public, identity, signature, made, host_signature), DELETE",
     },
     "intent": {
         _API: "SELECT",
@@ -397,6 +437,19 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     "installation": _READERS | {_SIGNING: "SELECT, INSERT, UPDATE (value)"},
 }
 """By table: what each role may; a role that is not named there may nothing."""
+
+UNTIL_CLOSED: Final[Mapping[str, Mapping[Role, str]]] = {
+    "signed_document": {_CHORES: "INSERT"},
+    "level_upkeep": {_CHORES: _UPKEEP},
+    "signature_request": {_CHORES: "UPDATE (level)"},
+    "activation": {_CHORES: _ACTIVATION},
+    "activation_item": {_CHORES: _ITEM},
+}
+"""Rights that the version before made use of and this one has no need of.
+
+A user that has one keeps it until the upgrade is closed (`rubrica upgrade --close`):
+until then chores of the version before may publish. None is ever given: a new
+installation has none of them, and one that was closed gets none back."""
 
 SEQUENCES: Final[Mapping[str, frozenset[Role]]] = {
     "signature_request_id_seq": frozenset({_API, _EMBED, _ADMIN, _CHORES}),

@@ -239,6 +239,22 @@ class PasswordRoot:
         self, password: bytes, credentials: Collection[CredentialId]
     ) -> tuple[str, dict[CredentialId, bytes]]:
         """SHA-256 of the verifier in hex, and the unlock key of each credential."""
+        digest, unlock, _ = self.derive_marked(password, credentials, b"")
+        return digest, unlock
+
+    def derive_marked(
+        self, password: bytes, credentials: Collection[CredentialId], owner: bytes
+    ) -> tuple[str, dict[CredentialId, bytes], str]:
+        """Derive the same, and a mark of the password in hex.
+
+        The mark tells a wrong password of one owner from others. It is stored, and
+        follows neither from the verifier nor from its hash.
+
+        Args:
+            password: UTF-8 of the NFC form.
+            credentials: whose unlock keys are wanted.
+            owner: who has typed it.
+        """
         root = hash_secret_raw(
             hmac.digest(self.pepper, password, "sha256"),
             self.salt,
@@ -254,7 +270,8 @@ class PasswordRoot:
             credential: _expand(root, b"rubrica/unlock/1" + credential.encode())
             for credential in credentials
         }
-        return hashlib.sha256(verifier).hexdigest(), unlock
+        mark = _expand(root, b"rubrica/wrong-password/1" + owner).hex()
+        return hashlib.sha256(verifier).hexdigest(), unlock, mark
 
 
 def _expand(root: bytes, info: bytes) -> bytes:

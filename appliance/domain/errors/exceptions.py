@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from appliance.domain.errors.codes import ErrorCode
 from appliance.domain.errors.sentences import CHECK_DIGIT, SENTENCES
 from appliance.domain.text.sentences import fill
+from appliance.domain.vocab.certificates import StatementFault
 
 
 class ApplianceError(Exception):
@@ -286,6 +287,16 @@ class HsmUnavailableError(ApplianceError):
         self.reason = reason
 
 
+class ProfileDiffersError(HsmUnavailableError):
+    """This host's settings would make another signature than was consented to."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the settings [profile] of this host differ from those of the front that"
+            " sealed; make them the same on every host"
+        )
+
+
 class TsaUnavailableError(ApplianceError):
     """No timestamping authority gave a token that can be used.
 
@@ -319,12 +330,27 @@ class KeyNotFoundError(ApplianceError):
         self.reason = reason
 
 
+class CredentialRefusedError(ApplianceError):
+    """A key that must not be used: what is recorded beside it is not its owner's.
+
+    Args:
+        fault: the check that failed, for audit and log.
+        reason: details in English, without anything secret; for operators.
+    """
+
+    def __init__(self, fault: StatementFault, reason: str = "") -> None:
+        super().__init__(ErrorCode.CERTIFICATE_NOT_USABLE)
+        self.layer = fault.value
+        self.fault = fault
+        self.reason = reason
+
+
 class ActivationInvalidError(ApplianceError):
     """What was sealed does not open: a row was altered, or a key is not its own.
 
     Args:
-        layer: which one held: `seal` (the activation), `outer` (the credential)
-            or `hsm` (the wrapped key).
+        layer: which one held: `seal` (the activation), `outer` (the credential),
+            `hsm` (the wrapped key) or `journal` (this host saw it end before).
     """
 
     def __init__(self, layer: str) -> None:

@@ -428,6 +428,11 @@ ANCHOR_BEYOND: Final = (
 """Of `STAMP_ANCHOR_NOT_FOUND`, where some of the document was not searched."""
 BATCH_STATE: Final = "The batch's state ({estado}) does not allow that."
 """Sentence of `STATE` for a batch that is not ready."""
+SIGNED_MEANWHILE: Final = (
+    "Somebody else has signed the document since you last saw it. Look at it again,"
+    " then sign."
+)
+"""Of `DOCUMENT_CHANGED`, where the call does not say which document it means."""
 SIGNER_REPEATED: Final = "{cuil} is there more than once: each person signs once."
 SIGNERS_TOO_MANY: Final = "There are {count} signers; at most {most} can sign in turn."
 """Of `FIELD_INVALID`, where each of the signers is well written."""

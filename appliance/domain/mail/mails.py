@@ -132,6 +132,10 @@ class MailClaim:
     link_sealed: bytes | None = field(repr=False)
     tries: int
     created: datetime
+    is_notice: bool = False
+    """True if the row is a security notice, which has a table of its own."""
+    due: datetime | None = None
+    """When it was to be sent, where that is asked for."""
 
 
 def noticed_person(event: AuditEvent) -> str | None:

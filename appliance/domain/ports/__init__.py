@@ -17,13 +17,20 @@ from appliance.domain.ports.notifications import (
     Subscription,
     WorkNotifier,
 )
-from appliance.domain.ports.secrets import LookupIndex, Sealer, WorkerIdentities
+from appliance.domain.ports.secrets import (
+    AdmittedHostKeys,
+    LookupIndex,
+    OldestFormat,
+    Sealer,
+    WorkerIdentities,
+)
 from appliance.domain.ports.timestamps import (
     OwnTimestampAuthority,
     TimestampAuthority,
 )
 
 __all__ = [
+    "AdmittedHostKeys",
     "BlobMaintenance",
     "BlobStore",
     "CompletionNotifier",
@@ -32,6 +39,7 @@ __all__ = [
     "DocumentMemory",
     "DocumentStream",
     "LookupIndex",
+    "OldestFormat",
     "OwnTimestampAuthority",
     "PdfInspector",
     "Sealer",

@@ -3,13 +3,15 @@
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from appliance.domain.ids import ActivationId, RequestBatchId, TaskId
+from appliance.domain.ids import ActivationId, RequestBatchId, TaskId, UpkeepWorkId
 
 
 class WorkNotifier(Protocol):
     """Wakes a worker. A notification may be lost; the record is the database."""
 
-    async def notify(self, work: ActivationId | TaskId | RequestBatchId) -> None:
+    async def notify(
+        self, work: ActivationId | TaskId | RequestBatchId | UpkeepWorkId
+    ) -> None:
         """Tell any worker that there is work; never raises."""
         ...
 

@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+from appliance.domain.activation import ActivationFormat
+
 
 class Sealer(Protocol):
     """Keeps secrets of the database under a key from a file (design §4)."""
@@ -35,6 +37,11 @@ class LookupIndex(Protocol):
 class WorkerIdentities(Protocol):
     """The HSM's worker identities that this front has pinned (design §4)."""
 
+    @property
+    def version(self) -> object:
+        """Another value once others are pinned."""
+        ...
+
     def signed(self, identity: str, statement: bytes, signature: bytes) -> bool:
         """Whether a pinned identity signed a statement.
 
@@ -43,4 +50,36 @@ class WorkerIdentities(Protocol):
             statement: what was signed.
             signature: ECDSA (DER) or RSASSA-PKCS1-v1_5, over SHA-256.
         """
+        ...
+
+
+class AdmittedHostKeys(Protocol):
+    """The signing hosts that this machine's fronts admit, each by its own key."""
+
+    @property
+    def version(self) -> object:
+        """Another value once others are admitted."""
+        ...
+
+    def key_of(self, host: str) -> bytes | None:
+        """Return a host's Ed25519 public key, 32 bytes; None if not admitted."""
+        ...
+
+    def signed(self, host: str, statement: bytes, signature: bytes) -> bool:
+        """Return whether an admitted host signed a statement.
+
+        Args:
+            host: its name.
+            statement: what was signed.
+            signature: Ed25519.
+        """
+        ...
+
+
+class OldestFormat(Protocol):
+    """The oldest format of activations that counts on this machine, from a file."""
+
+    @property
+    def oldest(self) -> ActivationFormat:
+        """The format, as the file says now."""
         ...

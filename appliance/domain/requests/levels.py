@@ -56,6 +56,15 @@ class SignatureProfile:
         """Whether an authority outside is to be asked."""
         return self.level is not SignatureLevel.B_B and self.tsa != INTERNAL
 
+    def to_json(self) -> dict[str, object]:
+        """For the record, and for what a seal is bound to."""
+        return {
+            "level": self.level.value,
+            "timestampPolicy": self.timestamp_policy.value,
+            "digest": self.digest.value,
+            "tsa": list(self.tsa),
+        }
+
     def narrowed(self, wishes: ProfileWishes) -> "SignatureProfile":
         """The same, with what a narrower scope asks for."""
         return SignatureProfile(
@@ -94,7 +103,7 @@ class Upkeep:
     tsa: tuple[str, ...] = INTERNAL
     """As `SignatureProfile.tsa`."""
     outside: bool = False
-    """Whether it is for the role that has a network; settled once, by the first."""
+    """Whether servers outside are needed; settled once, with the signature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +118,8 @@ class UpkeepClaim:
     """How often it failed since it last got on."""
     fence: int
     tsa: tuple[str, ...] = INTERNAL
+    outside: bool = False
+    """Whether servers outside are needed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,11 @@ class RequestView:
         """Its turn, from 1: those of a lower one sign before it."""
         return self.seq + 1 if self.turn is None else self.turn
 
+    @property
+    def may_get_another_document(self) -> bool:
+        """True if others sign its document too, beside its signer or before."""
+        return self.shared or self.seq > 0
+
 
 def refuse_unsigned(view: RequestView, now: datetime) -> Never:
     """Say why there is no signed document of a request: not yet, or never any more.

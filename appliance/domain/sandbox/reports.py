@@ -9,6 +9,7 @@ from appliance.domain.sandbox.messages import MessageInvalidError
 from appliance.domain.text.untrusted_json import boolean, docmdp, integer, text
 from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.verification import (
+    ALTERNATE_CHARS,
     Answer,
     Check,
     CheckCode,
@@ -19,8 +20,12 @@ from appliance.domain.verification import (
 
 
 def report_to_json(report: VerificationReport) -> dict[str, Any]:
-    """Write a verification report."""
-    return asdict(report)
+    """Write a verification report; an alternate name only where there is one."""
+    message = asdict(report)
+    for signature in message["signatures"]:
+        if not signature["alternate"]:
+            del signature["alternate"]
+    return message
 
 
 def report_from_json(message: Mapping[str, Any]) -> VerificationReport:
@@ -68,6 +73,8 @@ def _signature(entry: Mapping[str, Any]) -> SignatureReport:
         certificates=tuple(text(each) for each in entry["certificates"]),
         serial=text(entry["serial"]),
         is_timestamp=boolean(entry["is_timestamp"]),
+        # A sandbox of the version before says nothing of it.
+        alternate=text(entry.get("alternate", ""))[-ALTERNATE_CHARS:],
     )
 
 

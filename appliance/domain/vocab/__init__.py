@@ -10,6 +10,7 @@ from appliance.domain.vocab.certificates import (
     CertificateState,
     CredentialState,
     RevocationReason,
+    StatementFault,
 )
 from appliance.domain.vocab.events import EventKind
 from appliance.domain.vocab.installation import Environment, SecretName
@@ -52,6 +53,7 @@ __all__ = [
     "SecretName",
     "SignatureLevel",
     "SlotOutcome",
+    "StatementFault",
     "TaskKind",
     "TaskState",
     "TimestampPolicy",

@@ -47,3 +47,30 @@ class RevocationReason(StrEnum):
     SUPERSEDED = "superseded"
     CESSATION_OF_OPERATION = "cessationOfOperation"
     PRIVILEGE_WITHDRAWN = "privilegeWithdrawn"
+
+
+class StatementFault(StrEnum):
+    """A check that a credential failed before its key was used; `layer` in the audit.
+
+    The certificate states whose key it is; the rest of the row is believed as far as it
+    agrees with that.
+    """
+
+    UNREADABLE = "certificate-unreadable"
+    """It is no certificate, or has values that cannot be read."""
+    ISSUER = "certificate-issuer"
+    """No chain leads from it to a CA that is pinned by a file of the signing host."""
+    KEY = "certificate-key"
+    """It certifies another key than the credential's."""
+    NAME = "certificate-name"
+    """It names somebody else than the person, or nobody."""
+    CUIL = "certificate-cuil"
+    """Its CUIL is another one, or missing."""
+    PURPOSE = "certificate-purpose"
+    """It is not one for signing documents: a CA's, a TSA's, an OCSP responder's."""
+    POLICY = "certificate-policy"
+    """It does not say how the person was vouched for."""
+    DATES = "certificate-dates"
+    """It has ended, or has not begun."""
+    RESIDENT = "resident-key"
+    """The key on the token is another one, or the installation's own."""

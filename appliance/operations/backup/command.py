@@ -399,4 +399,5 @@ def _bring_back(args: argparse.Namespace, backup: Path, secrets: Path | None) ->
     else:
         say("now: rubrica setup --no-start; rubrica documents recover; ")
         say("     rubrica hsm take-over; rubrica setup")
+        say("take-over makes this host a new key; fronts of other machines: hsm admit")
     return 1 if found.missing else 0

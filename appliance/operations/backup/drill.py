@@ -145,7 +145,9 @@ class _Run:
         for key in scratch.KEYS:
             read_key_ring(scratch.key_place(self._folder, key))
         tokens = " and tokens" if places.TOKENS in came else ""
-        return Part("secrets", f"whole; keys, PINs{tokens} are there")
+        # In no backup: who copies one has not the host.
+        host = "no host key: hsm take-over makes one, for fronts elsewhere to admit"
+        return Part("secrets", f"whole; keys, PINs{tokens} are there ({host})")
 
     def _record(self, settings: Settings) -> Iterator[Part]:
         """The other archive, read once from end to end."""

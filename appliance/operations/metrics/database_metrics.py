@@ -9,6 +9,7 @@ import asyncio
 import math
 import shutil
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
@@ -28,6 +29,7 @@ from appliance.domain.mail.mails import MailState
 from appliance.keys.signing_hosts import ALIVE
 from appliance.keys.worker_store import WorkerStore
 from appliance.mail.mail_store import MailStore
+from appliance.mail.notice_store import NoticeStore
 from appliance.settings import Settings
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from appliance.webhooks.message_queue import MessageQueue
@@ -114,7 +116,10 @@ class RecordMetrics:
             await _mails(transaction, now)
             await _batches(transaction, now)
             made = await InstallationStore(transaction).last_backup()
+            audit = await InstallationStore(transaction).last_audit_check()
         metrics.BACKUP_MADE.set(made.timestamp() if made else math.nan)
+        metrics.AUDIT_WRONG.set(audit.broken + audit.findings if audit else math.nan)
+        metrics.AUDIT_CHECKED.set(audit.at.timestamp() if audit else math.nan)
         state = await look(self._store, self._clock, self._settings)
         _queues(state.queues, now)
         _publications(state.publications)
@@ -163,15 +168,18 @@ async def _batches(transaction: Transaction, now: datetime) -> None:
 
 
 async def _mails(transaction: Transaction, now: datetime) -> None:
-    mails = MailStore(transaction)
-    length, oldest = await mails.standing(now)
-    age_s = (now - oldest).total_seconds() if oldest else 0.0
+    length, ages, ended = 0, [0.0], Counter[MailState]()
+    for store in (MailStore(transaction), NoticeStore(transaction)):
+        due, oldest = await store.standing(now)
+        length += due
+        if oldest is not None:
+            ages.append((now - oldest).total_seconds())
+        ended.update(await store.ended())
     metrics.QUEUE_LENGTH.labels(_MAIL).set(length)
-    metrics.QUEUE_OLDEST.labels(_MAIL).set(max(0.0, age_s))
-    ended = await mails.ended()
+    metrics.QUEUE_OLDEST.labels(_MAIL).set(max(ages))
     for state in MailState:
         if state is not MailState.PENDING:
-            metrics.MAILS_ENDED.labels(state.value).set(ended.get(state, 0))
+            metrics.MAILS_ENDED.labels(state.value).set(ended[state])
 
 
 async def _levels(transaction: Transaction, now: datetime) -> None:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from appliance.console.installation_state import Publication, Queue
+from appliance.domain.audit_check import AuditCheck
 from appliance.domain.requests.levels import UpkeepCount
 from appliance.domain.trust_store import ExpiringKind
 from appliance.operations.metrics.verdicts import (
@@ -68,6 +69,17 @@ def of_backup(made: datetime | None, now: datetime, *, trial: bool) -> Verdict |
         return None
     is_old = made is None or now - made > BACKUP
     return alarm("RubricaBackupOld") if is_old else GOOD
+
+
+def of_audit(outcome: AuditCheck | None) -> Verdict | None:
+    """Whether the last check of the audit found something; None: there was none.
+
+    Args:
+        outcome: of `rubrica audit verify`.
+    """
+    if outcome is None:
+        return None
+    return GOOD if outcome.is_whole else alarm("RubricaAuditWrong")
 
 
 def of_certificate(kind: ExpiringKind, end: datetime, now: datetime) -> Verdict:

@@ -43,6 +43,7 @@ SEVERITIES: Final[Mapping[str, State]] = {
     "RubricaClockOff": State.BAD,
     "RubricaDiskFull": State.BAD,
     "RubricaBackupOld": State.ATTENTION,
+    "RubricaAuditWrong": State.BAD,
     "RubricaPoolFull": State.ATTENTION,
 }
 """State by alert: *critical* is bad, *warning* wants attention."""

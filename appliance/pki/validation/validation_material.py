@@ -21,6 +21,7 @@ from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.certificates import serial_text
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.outside_material import MissingMaterialError, WantedMaterial
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.vocab import CertificateState
 from appliance.pki.ca_certificates import AuthorityFiles
@@ -87,6 +88,23 @@ class ValidationSource:
         self._outside = outside
         self._anchors = anchors
 
+    def abroad(self, outside: StatusAuthority, anchors: Anchors) -> "ValidationSource":
+        """The same, which knows of other CAs too.
+
+        Args:
+            outside: tells of their certificates.
+            anchors: roots of theirs, which chains are without.
+        """
+        return ValidationSource(
+            self._store,
+            self._clock,
+            self._authority,
+            self._publishing,
+            self._wait_s,
+            outside,
+            anchors,
+        )
+
     def is_internal(self, certificate: bytes) -> bool:
         """Whether the internal CA answers for a certificate.
 
@@ -129,14 +147,23 @@ class ValidationSource:
         """What other CAs say.
 
         Raises:
+            MissingMaterialError: what they say is to be fetched first.
             ApplianceError: as `of`.
         """
         if self._outside is None:
             raise ApplianceError(ErrorCode.REVOCATION_UNAVAILABLE)
         data = ValidationData(certificates=path)
+        missing: list[WantedMaterial] = []
         for certificate, issuer in pairwise(path):
-            found = await self._outside.of(certificate, issuer, since)
+            try:
+                found = await self._outside.of(certificate, issuer, since)
+            except MissingMaterialError as exc:
+                # All of it is fetched at once.
+                missing += exc.wanted
+                continue
             data = data.with_more(found)
+        if missing:
+            raise MissingMaterialError(missing)
         return data
 
     async def _published(self, path: tuple[bytes, ...]) -> ValidationData:

@@ -39,11 +39,9 @@ from appliance.keys.sealed_key_store import is_sealed, seals_of
 
 TRIES: Final = activation.c.fence - activation.c.progress
 """Claims since an item last came to a result."""
-_NEGLECTED: Final = 3
-"""Leases' times after which a signing worker looks after what nobody with a network
-took: that role is away, or has more than it can do."""
-
-
+NEGLECTED: Final = 3
+"""Leases' times after which a signing worker goes on by itself, where the role with a
+network took nothing: it is away, or has more than it can do."""
 _DOCUMENTS: Final = (
     select(activation_item)
     .where(activation_item.c.activation == bindparam("of"))
@@ -134,7 +132,7 @@ class ActivationQueue(LeasedQueue):
             key_until=key_until,
             documents=documents,
             tries=row.fence - row.progress,
-            outside=row.outside,
+            profile=row.profile,
             seal=next(
                 (
                     s
@@ -149,11 +147,10 @@ class ActivationQueue(LeasedQueue):
 def _rank(policy: LeasePolicy) -> ColumnElement[Any]:
     """What comes first, before what waits longest.
 
-    Of signing workers, suspects: all else waits as soon as one is found, and must not
-    be taken up again before it. Of the role with a network, what was tried least: what
-    waits for an authority that is away keeps nobody from another one.
+    Suspects: all else waits as soon as one is found, and must not be taken up again
+    before it.
     """
-    return TRIES if policy.outside else policy.suspect > TRIES
+    return policy.suspect > TRIES
 
 
 @cache
@@ -171,7 +168,7 @@ def _given(at: datetime, policy: LeasePolicy, which: Wanted) -> dict[str, object
     given: dict[str, object] = {
         "at": at,
         "rested_since": at - policy.lease,
-        "neglected_since": at - _NEGLECTED * policy.lease,
+        "neglected_since": at - NEGLECTED * policy.lease,
     }
     if which.no_batches_of:
         given["no_batches_of"] = sorted(which.no_batches_of)
@@ -187,8 +184,8 @@ def _claimable(policy: LeasePolicy, shape: _Shape) -> ColumnElement[bool]:
     kills its workers is not taken again. The finish phase may be tried as often as
     leases can lapse in its time: a store that is away kills nobody. After as many
     attempts as a key phase has, it rests for a lease's time between two, so that a
-    document which kills its workers there costs others little. What was handed to
-    the role with a network is that role's, unless it neglects it.
+    document which kills its workers there costs others little. What was left to
+    chores of the version before is theirs, unless they neglect it.
     """
     single, no_batches_of, without = shape
     at = bindparam("at", type_=Instant())
@@ -205,12 +202,10 @@ def _claimable(policy: LeasePolicy, shape: _Shape) -> ColumnElement[bool]:
         & not_(ActivationQueue.quarantined(tries))
         & rested
     )
-    if policy.outside:
-        return finishing & activation.c.outside
-    ours = is_sealed(activation_seal, activation.c.id, policy.host)
     neglected = activation.c.lease_until <= bindparam(
         "neglected_since", type_=Instant()
     )
+    ours = is_sealed(activation_seal, activation.c.id, policy.host)
     several = exists().where(
         activation_item.c.activation == activation.c.id, activation_item.c.seq > 0
     )

@@ -44,6 +44,7 @@ from appliance.domain.activation import (
 from appliance.domain.appearance.details import PLAIN
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId, new_id
+from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import (
     ActivationState,
     IntentState,
@@ -62,6 +63,7 @@ _SIGNATURES: Final = (
     select(
         activation_item.c.request,
         activation_item.c.code,
+        activation_item.c.params,
         activation.c.person,
         intent.c.at,
     )
@@ -140,6 +142,7 @@ class ActivationStore(LeasedQueue):
                     "fence": 0,
                     "progress": 0,
                     "reason": "",
+                    "profile": new.profile,
                 }
                 for new, _ in made
             ],
@@ -202,7 +205,8 @@ class ActivationStore(LeasedQueue):
         row = (await self._connection.execute(query)).first()
         if row is None:
             return None
-        return CodedItem(RequestId(row.request), PersonId(row.person), row.at)
+        field = SignParameters.from_wire(row.params).field
+        return CodedItem(RequestId(row.request), PersonId(row.person), row.at, field)
 
     async def coded(self, request: RequestId) -> tuple[str | None, datetime] | None:
         """Verification code of a published signature, if it has one, and its time."""
@@ -265,20 +269,24 @@ class ActivationStore(LeasedQueue):
         """Give the activation back unfinished, to be claimed again."""
         return await self._let_go(claim, {"lease_until": at})
 
-    async def put_off(
-        self, claim: Claim, until: datetime, reason: str, *, counted: bool
-    ) -> bool:
+    async def put_off(self, claim: Claim, until: datetime, reason: str) -> bool:
         """Give the activation back, to be claimed again only then, and say why."""
-        values = {"lease_until": until, "reason": reason}
-        if counted:
-            return await self._fenced(claim, values)
-        return await self._let_go(claim, values)
+        return await self._let_go(claim, {"lease_until": until, "reason": reason})
 
-    async def hand_out(self, claim: Claim, at: datetime, reason: str) -> bool:
-        """Give it to the role that has a network, and say for what."""
+    async def wait(
+        self, claim: Claim, until: datetime, reason: str, *, is_left: bool = False
+    ) -> bool:
+        """The same, for what another role is to fetch.
+
+        Args:
+            claim: of the caller.
+            until: when it may be claimed again.
+            reason: told, should its time run out.
+            is_left: whether chores of the version before may finish it instead.
+        """
         # What that role found already tells more.
         known = case((activation.c.reason == "", reason), else_=activation.c.reason)
-        values = {"lease_until": at, "outside": True, "reason": known}
+        values = {"lease_until": until, "reason": known, "outside": is_left}
         return await self._let_go(claim, values)
 
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:
@@ -462,14 +470,14 @@ class ActivationStore(LeasedQueue):
         )
         return await self._interrupt(intent.c.activation == activation_id, at)
 
-    async def any_in_hand(self, credential: CredentialId) -> bool:
-        """Whether a worker has an activation of that credential in hand."""
+    async def any_open(self, credential: CredentialId) -> bool:
+        """True if an activation of that credential is not over.
+
+        One that waits counts: its seal is bound to the credential's certificate.
+        """
         query = (
             select(activation.c.id)
-            .where(
-                activation.c.credential == credential,
-                or_(is_in(_A.KEYING), is_in(_A.FINISHING)),
-            )
+            .where(activation.c.credential == credential, self.open())
             .limit(1)
         )
         return (await self._connection.execute(query)).first() is not None

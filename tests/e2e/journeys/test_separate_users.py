@@ -361,6 +361,7 @@ def test_commands_work_as_their_users(appliance: AppliancePerUser) -> None:
     done = [
         appliance.rubrica("certificate", "revoke", serial, "--reason", "superseded"),
         appliance.rubrica_as(Role.SIGNING, "hsm", "renew-tsa"),
+        appliance.rubrica_as(Role.SIGNING, "hsm", "anchors"),
         appliance.rubrica_as(Role.SIGNING, "hsm", "rotate-master"),
         appliance.rubrica("secrets", "rotate", "data"),
         appliance.rubrica("secrets", "rotate", "document"),

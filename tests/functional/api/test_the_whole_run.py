@@ -125,3 +125,11 @@ def test_nothing_was_a_500(appliance: Appliance, limited_appliance: Appliance) -
     assert [line for line in lines if re.search(r"\bstatus=50[02]\b", line)] == []
     for word in ("unknown_error", "Traceback", "role.ended", "role.failed"):
         assert [line for line in lines if word in line] == []
+
+
+def test_audit_explains_the_whole_run(appliance: Appliance) -> None:
+    """All that tests did honestly: no chain is broken, and nothing is unexplained."""
+    done = appliance.rubrica("audit", "verify")
+
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.endswith("all explained\n")

@@ -69,7 +69,7 @@ done
 _HAS_READ_SETTINGS: Final = f"{_LISTENING}\n{_WORKING}"
 _LOOKED_AT: Final = (
     *("units", "folders", "PINs", "settings", "database", "Redis", "documents"),
-    *("service", "workers", "disk", "clock", "backups"),
+    *("service", "workers", "anchors", "hosts", "disk", "clock", "backups"),
 )
 """Parts that `rubrica doctor` tells of, in order."""
 

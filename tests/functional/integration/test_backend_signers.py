@@ -9,6 +9,7 @@ import pytest
 
 from appliance.bootstrap import ServiceRegistry
 from appliance.identity.registration_officers import RegistrationOfficers
+from appliance.keys.count_clearings import CountClearings
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.backends import TestBackend, backend_of, let_vouch
 from tests.support.patience import CALL_S
@@ -79,7 +80,9 @@ def test_who_can_sign_is_told_so(appliance: Appliance, backend: TestBackend) -> 
     }
 
     async def disable(front: ServiceRegistry) -> None:
-        officers = RegistrationOfficers(front.core.store, front.clock)
+        officers = RegistrationOfficers(
+            front.core.store, front.clock, CountClearings(front.lookup)
+        )
         await officers.disable("operator", person.id)
 
     appliance.do(disable)

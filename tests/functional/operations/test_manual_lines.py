@@ -175,6 +175,25 @@ def test_roots_are_trusted_and_no_longer(shell: OperatorShell) -> None:
     assert len(told) == 3
 
 
+def test_roots_are_pinned_on_the_signing_host(shell: OperatorShell) -> None:
+    """From the trust store, from a file, and no longer."""
+    root = OutsideCa(datetime.now(UTC).replace(microsecond=0)).root
+    published = root.fingerprint(hashes.SHA256()).hex(":").upper()
+    (shell.folder / "root.pem").write_bytes(bundle(root))
+    shell.run(f"rubrica trust add root.pem --fingerprint {published}")
+
+    told = run_lines(
+        "pki.md",
+        "Roots that a signing host believes",
+        0,
+        shell.run,
+        ("5A:3F:…", published),
+    )
+
+    assert len(told) == 4
+    assert "pinned: AC de afuera" in list(told.values())[1]
+
+
 def test_timestamps(own: Appliance, shell: OperatorShell, person: TestPerson) -> None:
     """OpenSSL is stamped; a certificate is revoked, a key made anew and one retired."""
     (shell.folder / "contract.pdf").write_bytes(pdfs.one_page())
@@ -210,6 +229,10 @@ def test_timestamping_authority_outside(shell: OperatorShell) -> None:
 def test_record_is_looked_after(shell: OperatorShell) -> None:
     """The audit is read again, and documents of earlier versions are encrypted."""
     audit = run_block("running.md", "Is the audit as it was written?", 0, shell.run)
+    compared = run_block(
+        "running.md", "Does the audit explain what happened?", 0, shell.run
+    )
     run_block("storage.md", "Encryption", 0, shell.run)
 
     assert "all whole" in audit
+    assert "all explained" in compared

@@ -112,6 +112,8 @@ def _trust(appliance: Appliance, outside: OutsideCa, folder: Path) -> None:
     assert "ANCHOR_FINGERPRINT" in wrong.stderr
     added = appliance.rubrica("trust", "add", str(path), "--fingerprint", sha256)
     assert added.returncode == 0, added.stderr
+    pinned = appliance.rubrica("hsm", "anchors", "--pin", sha256)
+    assert pinned.returncode == 0, pinned.stderr
     assert sha256 in appliance.rubrica("trust", "list").stdout
     assert "oldest" in appliance.rubrica("levels", "status").stdout
     assert "serial" in appliance.rubrica("timestamps", "list").stdout

@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
 from appliance.domain.requests.levels import ProfileWishes
-from appliance.domain.vocab import SignatureLevel, TimestampPolicy
+from appliance.domain.vocab import EventKind, SignatureLevel, TimestampPolicy
 from appliance.pki.validation.external_status_store import ExternalStatusStore
 from tests.functional.pki.test_outside_ca import spki_of
 from tests.support.appliance.appliance import Appliance, TestPerson
@@ -28,7 +28,15 @@ from tests.support.pki.outside_ca import bundle, der
 from tests.support.services.fake_ca import Says
 from tests.support.services.fake_tsa import Mode
 from tests.support.services.outside_services import FIRST, SECOND, OutsideServices
-from worker.failpoints import FILE_WRITTEN, KEYED, ONCE, PUBLISHED, STAMPED
+from worker.failpoints import (
+    DELIVERED,
+    FETCHED,
+    FILE_WRITTEN,
+    KEYED,
+    ONCE,
+    PUBLISHED,
+    STAMPED,
+)
 
 LONGEST_S = 120.0
 LT = SignatureLevel.B_LT
@@ -46,6 +54,8 @@ def trusted(sqlite_appliance: Appliance, world: OutsideServices) -> Appliance:
             *("--purpose", purpose, "--fingerprint", fingerprint),
         )
         assert added.returncode == 0, added.stderr
+    pinned = sqlite_appliance.rubrica("hsm", "anchors", "--pin", fingerprint)
+    assert pinned.returncode == 0, pinned.stderr
     return sqlite_appliance
 
 
@@ -147,7 +157,7 @@ def test_outside_certificate_is_proven_by_its_own_ca(
 def test_outside_certificate_is_stamped_by_the_own_tsa(
     trusted: Appliance, world: OutsideServices, outsider: TestPerson
 ) -> None:
-    """The role with the network has it asked of a signing worker."""
+    """By the worker that publishes it, once the CA outside has told its part."""
     wishes = wishing(TimestampPolicy.REQUIRED, "internal", level=SignatureLevel.B_LTA)
     request = trusted.new_request(outsider, pdfs.one_page(), wishes=wishes)
     told = signed(trusted, outsider, request)
@@ -193,6 +203,59 @@ def test_preferred_is_published_below_and_raised_later(
     assert pyhanko_valid(after, [der(world.ca.root), *trusted.roots])
 
 
+def test_archived_by_a_tsa_outside(
+    trusted: Appliance, world: OutsideServices, outsider: TestPerson
+) -> None:
+    """A timestamp over validation data that was fetched before; all by one key use."""
+    wishes = wishing(TimestampPolicy.REQUIRED, SECOND, level=SignatureLevel.B_LTA)
+    request = trusted.new_request(outsider, pdfs.one_page(), wishes=wishes)
+    told = signed(trusted, outsider, request)
+    assert told["nivel"] == "B-LTA"
+    pdf = fetched(told)
+    assert pyhanko_valid(pdf, [der(world.ca.root), *trusted.roots])
+    assert pdf.count(b"/DocTimeStamp") == 1
+    assert len(trusted.intents(request)) == 1
+    assert _publishers(trusted, request) == {"signing"}
+
+
+def test_batch_is_stamped_outside(
+    trusted: Appliance, world: OutsideServices, person: TestPerson
+) -> None:
+    """Each document by a token of its own, and published by a signing worker."""
+    wishes = wishing(TimestampPolicy.REQUIRED, SECOND, level=SignatureLevel.B_LT)
+    requests = [
+        trusted.new_request(person, pdfs.one_page(), wishes=wishes) for _ in range(9)
+    ]
+    asked = world.second.asked
+    with trusted.client(person) as client:
+        body = {"solicitudIds": requests, "password": person.signing_password}
+        answer = client.post("/solicitudes/firmar/lote", json=body)
+        assert answer.status_code in {200, 202}, answer.text
+        until(lambda: {state_of(client, each) for each in requests} == {"firmada"})
+        for each in requests:
+            told = sign(client, person, each).json()
+            assert told["nivel"] == "B-LT"
+            assert [one.valid for one in pdfsig(fetched(told))] == [True]
+    assert world.second.asked == asked + len(requests)
+    assert all(_publishers(trusted, each) == {"signing"} for each in requests)
+
+
+@pytest.mark.parametrize("point", [FETCHED, DELIVERED])
+def test_kill_of_who_fetches_loses_nothing(
+    trusted: Appliance, person: TestPerson, point: str
+) -> None:
+    """The job is taken again when its lease ends; the key is used once."""
+    wishes = wishing(TimestampPolicy.REQUIRED, SECOND, level=SignatureLevel.B_T)
+    request = trusted.new_request(person, pdfs.one_page(), wishes=wishes)
+    order = trusted.folder / "crash" / point
+    order.write_text("")
+    told = signed(trusted, person, request)
+    assert told["nivel"] == "B-T"
+    assert not order.exists()
+    assert len(trusted.intents(request)) == 1
+    assert [each.valid for each in pdfsig(fetched(told))] == [True]
+
+
 @pytest.mark.parametrize("point", [KEYED, STAMPED, FILE_WRITTEN, PUBLISHED])
 def test_kill_in_the_finish_loses_nothing_and_stamps_once(
     trusted: Appliance, person: TestPerson, point: str
@@ -229,6 +292,22 @@ def test_revoked_outside_stops_before_the_key_is_used_again(
         (held,) = client.get("/credenciales").json()
         assert held["estado"] in {"en_revocacion", "revocada"}
         assert state_of(client, request) == "pendiente"
+
+
+def _publishers(appliance: Appliance, request: int) -> set[str]:
+    """Roles that the audit names as who published a document."""
+
+    async def read(front: Any) -> set[str]:
+        async with front.core.store.read() as transaction:
+            rows = await transaction.audit.of_request(request)
+        return {
+            row.event.actor.split(":")[1].split("/")[0]
+            for row in rows
+            if row.event.event is EventKind.REQUEST_SIGNED
+        }
+
+    found: set[str] = appliance.do(read)
+    return found
 
 
 def _certificate(client: httpx.Client) -> x509.Certificate:

@@ -4,12 +4,15 @@ import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyotp
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from sqlalchemy import update
 
+from appliance.core.database.tables import credential
 from appliance.domain.certificates import CertificateRecord, Crl, serial_text
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
@@ -24,6 +27,7 @@ from appliance.domain.vocab import (
 )
 from appliance.identity.console_login import SignIn
 from appliance.identity.enrolment import Choice
+from appliance.keys.credential_store import join
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
@@ -46,11 +50,19 @@ from tests.support.installation.console import (
     write_pki,
 )
 from tests.support.installation.installation import Installation
-from tests.support.pki.outside_ca import OutsideCa, bundle, der, ec_key, spki_of
+from tests.support.pki.outside_ca import (
+    OutsideCa,
+    bundle,
+    der,
+    ec_key,
+    named,
+    spki_of,
+)
 
 CUIL = "20055361682"
 OUTSIDE = OutsideCa(NOON)
 SHA256 = sha256(OUTSIDE)
+REFUSED = "Los procesos de firma rechazan esta clave"
 # Not the middle of a UUID, which may be of digits alone.
 PIN = re.compile(r"(?<![\w-])[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}(?![\w-])")
 
@@ -107,6 +119,32 @@ async def test_person_page_tells_the_credential(console: Console) -> None:
         assert f'href="{here}/{action}"' in text
     assert f'href="{here}/renew"' in text
     assert "hx-get" not in text
+
+
+async def test_person_page_says_why_workers_refuse_a_key(console: Console) -> None:
+    """Before anybody signs; nothing is said of a key that agrees, nor without a CA."""
+    person, held = await somebody(console)
+    assert REFUSED not in (await console.get(f"/admin/people/{person}")).text
+    ca = write_pki(console)
+
+    async def page(name: str, by: OutsideCa = ca, **values: Any) -> str:
+        subject = named(name, f"CUIL {CUIL}")
+        made = by.certify(held.spki, CUIL, subject=subject)
+        chain = join((der(by.issuing),))
+        row = {"certificate": der(made), "chain": chain, **values}
+        async with console.services.store.write() as transaction:
+            await transaction.connection.execute(
+                update(credential).where(credential.c.id == held.id).values(row)
+            )
+        return (await console.get(f"/admin/people/{person}")).text
+
+    assert REFUSED not in await page("Ana María Núñez")
+    renamed = await page("Otra")
+    assert REFUSED in renamed
+    assert "El nombre del certificado no es el de la persona." in renamed
+    assert "El certificado no es de una CA" in await page("Ana María Núñez", OUTSIDE)
+    own: dict[str, Any] = {"key_mode": "resident", "cka_id": b"rubrica-keep-alive"}
+    assert "La clave que está en el token" in await page("Ana María Núñez", **own)
 
 
 async def test_credential_is_revoked_with_its_reason(console: Console) -> None:

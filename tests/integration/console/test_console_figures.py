@@ -16,7 +16,9 @@ from pathlib import Path
 import pytest
 
 from admin_ui.figures import FiguresInReach
+from appliance.core.installation_store import note_audit_check
 from appliance.core.metrics_file import FORMAT
+from appliance.domain.audit_check import AuditCheck
 from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import CertificateKind
@@ -288,6 +290,23 @@ async def test_backup_that_is_too_old(tmp_path: Path, each_url: str) -> None:
             assert row.startswith(state)
             assert "hace" in row
         assert "RubricaBackupOld en docs/alerts.md" in row
+
+
+async def test_last_check_of_the_audit(tmp_path: Path, each_url: str) -> None:
+    """None so far; one that found nothing; one that did, with what and what to do."""
+    async with Installation(tmp_path, each_url).console() as console:
+        await console.sign_in()
+        head = "Última verificación de la auditoría"
+        assert (await told(console, "ground"))[
+            head
+        ] == "ninguna todavía la hace rubrica audit verify"
+        for broken, findings, state in ((0, 0, "Bien"), (1, 2, "Mal")):
+            outcome = AuditCheck(console.clock.now(), 9, broken, 99, findings)
+            await note_audit_check(console.front.settings, outcome)
+            row = (await told(console, "ground"))[head]
+            assert row.startswith(state)
+        assert "1 cadena rota, 2 hechos que no explica" in row
+        assert "RubricaAuditWrong en docs/alerts.md" in row
 
 
 async def test_days_that_certificates_have_left(console: Console) -> None:

@@ -52,7 +52,6 @@ from appliance.requests.turn_store import TurnStore
 from appliance.settings import PkiSettings
 from appliance.signing.expiry import ExpiryJob
 from appliance.signing.level_maintenance import UpkeepWork, upkeep_overdue
-from appliance.signing.signature_lookup import Verification
 from bench.large_record import fill, ident, verification_code
 from tests.support.factories.fakes import NOON
 from tests.support.factories.signing_front import open_front
@@ -207,7 +206,7 @@ async def test_sign_in_and_what_tokens_open(tmp_path: Path, large_url: str) -> N
             await services.tokens.verify(issued.token)
             key = await links.mint(RequestId(1))
             assert await links.open(key, RequestId(1))
-            known = await Verification(services.store).look(verification_code(1))
+            known = await services.verification.look(verification_code(1))
             assert known is not None
             async with services.store.read() as transaction:
                 await DocumentStore(transaction).signed(RequestId(1))
@@ -243,7 +242,8 @@ async def test_chores(large_core: CoreFixture, large_url: str) -> None:
             tasks.unswept,
             core.claiming().release_own,
             core.claiming().claim_next,
-            core.claiming(outside=True).claim_next,
+            core.fetching().claim_next,
+            core.fetching().forget,
             Revocations(core.store, core.clock).resume,
             UpkeepWork(core.store, core.clock, "signing/h/1").claim_next,
         ):

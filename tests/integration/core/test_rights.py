@@ -42,6 +42,13 @@ pytestmark = pytest.mark.storage
 
 _Result = TypeVar("_Result")
 _EVENT = AuditEvent(EventKind.REQUEST_VIEWED, "system")
+_NAMES = {
+    Role.API: "api",
+    Role.EMBED: "embed",
+    Role.ADMIN: "admin",
+    Role.SIGNING: "signing/h/1",
+    Role.CHORES: "chores/h/1",
+}
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +208,7 @@ async def test_every_role_writes_its_audit(
 ) -> None:
     """A process start has a row, and its events chain to it."""
     engines = open_engines(settings_in(tmp_path, cluster.url(role.value)))
-    store = Database(engines, SystemClock(), role.value)
+    store = Database(engines, SystemClock(), _NAMES[role])
     try:
         for _ in range(2):
             async with store.write() as transaction:
@@ -241,7 +248,7 @@ async def test_every_role_tells_integrators_and_people(
     store = Database(
         open_engines(settings_in(tmp_path, cluster.url(role.value))),
         SystemClock(),
-        role.value,
+        _NAMES[role],
     )
     try:
         async with store.write() as transaction:
@@ -259,7 +266,9 @@ async def test_every_role_tells_integrators_and_people(
             if role is not Role.EMBED:
                 transaction.audit.add(
                     AuditEvent(
-                        EventKind.CREDENTIAL_ISSUED, "system", detail={"person": person}
+                        EventKind.CERTIFICATE_EXPIRING,
+                        "system",
+                        detail={"person": person},
                     )
                 )
     finally:
@@ -274,7 +283,7 @@ async def test_roles_may_look_for_test_signers(
     store = Database(
         open_engines(settings_in(tmp_path, cluster.url(role.value))),
         SystemClock(),
-        role.value,
+        _NAMES[role],
     )
     nobody, now = PersonId(new_id()), SystemClock().now()
     try:
@@ -315,7 +324,7 @@ async def test_missing_right_is_told_apart(
 ) -> None:
     """Callers get 503; the log names table, user and what to do."""
     engines = open_engines(settings_in(tmp_path, cluster.url(Role.SIGNING.value)))
-    store = Database(engines, SystemClock(), "signing")
+    store = Database(engines, SystemClock(), _NAMES[Role.SIGNING])
 
     async def forge() -> None:
         async with store.write() as transaction:

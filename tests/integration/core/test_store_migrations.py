@@ -7,9 +7,8 @@ from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
-from alembic import command
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import inspect, text
 
 from appliance.bootstrap import open_core
 from appliance.core.database import migrate
@@ -29,6 +28,7 @@ from appliance.settings import Settings, SettingsError
 from tests.support.hosts.next_version import LATER, NEXT, NOW, next_versions
 from tests.support.installation.record import CoreFixture
 from tests.support.installation.settings import settings_in
+from tests.support.installation.table_versions import migrate_to
 from tests.support.processes.command_folder import CommandFolder, make_command_folder
 
 pytestmark = pytest.mark.storage
@@ -292,7 +292,7 @@ async def test_rows_of_the_version_before_say_what_they_said(core: CoreFixture) 
     engines = open_engines(core.settings)
     try:
         async with engines.writer.begin() as connection:
-            for version, way in (("0005", "downgrade"), ("0006", "upgrade")):
+            for version, way in (("0005", "downgrade"), ("head", "upgrade")):
                 await connection.run_sync(migrate_to, version, way)
     finally:
         await engines.dispose()
@@ -311,11 +311,6 @@ async def test_rows_of_the_version_before_say_what_they_said(core: CoreFixture) 
             assert (await core.view(later)).repair == repair
 
     assert [await core.view(each) for each in (of_copy, plain)] == before
-
-
-def migrate_to(connection: Connection, version: str, way: str) -> None:
-    """Bring the tables to a version, up or down."""
-    getattr(command, way)(migrate._config(connection), version)
 
 
 async def test_call_that_waits_for_a_migrating_table_is_not_ended(

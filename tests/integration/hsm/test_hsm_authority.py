@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from appliance.domain.certificates import POLICIES
 from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
@@ -23,6 +24,7 @@ from appliance.domain.errors import (
 from appliance.domain.keys import (
     KeyAlgorithm,
     KeyReference,
+    ResidentKey,
     SignatureScheme,
     TokenRole,
 )
@@ -32,7 +34,7 @@ from hsm_config.provisioning.init import provision
 from tests.support.hsm.hsm_installation import HsmInstallation, verify
 from worker.hsm.session import HsmSession
 from worker.pki.certificate_authority import Authority, CertificateSubject
-from worker.pki.certificate_profiles import DOCUMENT_SIGNING, POLICIES
+from worker.pki.certificate_profiles import DOCUMENT_SIGNING
 from worker.pki.certificate_signing import IssuedCertificate
 
 REF = KeyReference(TokenRole.FIRMA, b"\x01credential")
@@ -106,7 +108,8 @@ async def test_certified_key_signs(
     """What the HSM signs verifies with the certificate's key."""
     digest = hashlib.sha256(b"a document").digest()
 
-    signature = await session.sign(REF, digest, SignatureScheme.RSA_PKCS1)
+    held = ResidentKey(REF.cka_id, await session.public_key(REF))
+    signature = await session.sign(held, digest, SignatureScheme.RSA_PKCS1)
 
     key = _read(issued).public_key()
     assert isinstance(key, rsa.RSAPublicKey)
@@ -176,7 +179,8 @@ async def test_policy_says_how_the_person_was_vouched(
     policies = _read(issued).extensions.get_extension_for_class(
         x509.CertificatePolicies
     )
-    assert [one.policy_identifier for one in policies.value] == [POLICIES[vouched_by]]
+    (policy,) = policies.value
+    assert policy.policy_identifier.dotted_string == POLICIES[vouched_by]
 
 
 async def test_dates_and_serial_are_those_reported(
@@ -348,9 +352,8 @@ async def test_who_was_made_up_is_certified_in_preprod_alone(tmp_path: Path) -> 
 
     assert caught.value.code is ErrorCode.CERTIFICATE_NOT_USABLE
     policies = issued.extensions.get_extension_for_class(x509.CertificatePolicies)
-    assert [policy.policy_identifier for policy in policies.value] == [
-        POLICIES[VouchedBy.TEST]
-    ]
+    (policy,) = policies.value
+    assert policy.policy_identifier.dotted_string == POLICIES[VouchedBy.TEST]
 
 
 async def test_demo_person_under_a_real_ca_is_refused(tmp_path: Path) -> None:

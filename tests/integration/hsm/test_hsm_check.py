@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 import hsm_config
+from appliance.core.secrets.admitted_hosts import admit
+from appliance.core.secrets.own_host import own_name
 from appliance.domain.keys import KeyAlgorithm, KeyMode, TokenRole
 from appliance.settings import Settings
 from hsm_config.pkcs11 import objects
@@ -105,7 +107,31 @@ def test_check_before_init_names_the_missing_tokens(tmp_path: Path) -> None:
     assert conf is not None
     conf.write_text(f"directories.tokendir = {installation.tokens}\n")
 
-    assert _bad(installation.check()) == {"token firma", "token pki"}
+    assert _bad(installation.check()) == {"host key", "token firma", "token pki"}
+
+
+def test_check_finds_a_host_key_that_fronts_here_do_not_know(
+    initialised_hsm: HsmInstallation,
+) -> None:
+    """There and admitted after `init`; lost, of another list, or in none."""
+    settings = initialised_hsm.settings
+    report = initialised_hsm.check()
+    assert "host key" in report.named(Mark.OK)
+    hosts = settings.signing_hosts_file.read_text("utf-8")
+    settings.signing_hosts_file.unlink()
+    of_a_host_without_fronts = _bad(initialised_hsm.check())
+    admit(settings.signing_hosts_file, own_name(), bytes(32))
+    of_another_key = _bad(initialised_hsm.check())
+    settings.signing_hosts_file.write_text(hosts, "utf-8")
+    settings.host_key_file.unlink()
+
+    assert of_a_host_without_fronts == set()
+    assert of_another_key == {"host key"}
+    assert _bad(initialised_hsm.check()) == {"host key"}
+    code, said = initialised_hsm.command("init")
+    assert code == 0
+    assert "made  host key" in said
+    assert _bad(initialised_hsm.check()) == set()
 
 
 def test_check_finds_a_certificate_of_another_key(

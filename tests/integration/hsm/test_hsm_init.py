@@ -18,7 +18,7 @@ from hsm_config.pkcs11.pin import make_pin
 from hsm_config.pkcs11.tokens import _init_token, make_configuration
 from hsm_config.provisioning.ca_certificates import is_demo, read_ca, read_root
 from hsm_config.provisioning.init import provision
-from tests.support.hsm.hsm_installation import HsmInstallation
+from tests.support.hsm.hsm_installation import OWN_KEYS, HsmInstallation
 from tests.support.patience import CALL_S
 
 
@@ -379,7 +379,7 @@ def test_damaged_public_key_is_named(initialised_hsm: HsmInstallation) -> None:
 
 def test_keys_made_by_init_cannot_be_read(initialised_hsm: HsmInstallation) -> None:
     """CA, TSA and keep-alive keys are sensitive, not extractable and only sign."""
-    for ref in objects.OWN_KEYS - {objects.IDENTITY_KEY}:
+    for ref in OWN_KEYS - {objects.IDENTITY_KEY}:
         with initialised_hsm.raw(ref.token) as session:
             key = objects.private_key(session, ref.cka_id)
 

@@ -10,11 +10,11 @@ import pytest
 import structlog
 
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.keys import SignatureScheme, TokenRole
+from appliance.domain.keys import ResidentKey, SignatureScheme, TokenRole
 from appliance.settings import SettingsError
 from hsm_config.pkcs11.module import log_in
 from hsm_config.pkcs11.pin import Pin
-from tests.support.hsm.hsm_installation import KEY, HsmInstallation, lose_module, probed
+from tests.support.hsm.hsm_installation import HsmInstallation, lose_module, probed
 from tests.support.patience import CALL_S
 from tests.support.processes.rubrica import run_rubrica
 from worker.hsm import token_sessions
@@ -28,7 +28,9 @@ DIGEST = hashlib.sha256(b"a document").digest()
 
 
 async def test_wrong_pin_is_tried_once(
-    hsm_with_key: HsmInstallation, monkeypatch: pytest.MonkeyPatch
+    hsm_with_key: HsmInstallation,
+    monkeypatch: pytest.MonkeyPatch,
+    user_key: ResidentKey,
 ) -> None:
     """No probe, no call and no corrected file leads to a second try."""
     right = hsm_with_key.pin(TokenRole.FIRMA)
@@ -44,13 +46,15 @@ async def test_wrong_pin_is_tried_once(
         hsm_with_key.settings.hsm.firma.pin_file.write_text(f"{right}\n")
         await probed(session)
         with pytest.raises(HsmUnavailableError):
-            await session.sign(KEY, DIGEST, PKCS1)
+            await session.sign(user_key, DIGEST, PKCS1)
 
         assert session.status is HsmStatus.PIN
         assert tried.count("firma") == 1
 
 
-async def test_pin_changed_meanwhile_latches(hsm_with_key: HsmInstallation) -> None:
+async def test_pin_changed_meanwhile_latches(
+    hsm_with_key: HsmInstallation, user_key: ResidentKey
+) -> None:
     """A PIN that is refused after a lost session is not tried again either."""
     async with hsm_with_key.session(probe_s=0.05) as session:
         assert session._thread is not None
@@ -58,7 +62,7 @@ async def test_pin_changed_meanwhile_latches(hsm_with_key: HsmInstallation) -> N
         one.token = dataclasses.replace(one.token, pin=Pin("9182736455"))
         await lose_module(session)
         with pytest.raises(HsmUnavailableError):
-            await session.sign(KEY, DIGEST, PKCS1)
+            await session.sign(user_key, DIGEST, PKCS1)
 
         await probed(session)
 
@@ -73,7 +77,9 @@ async def test_missing_pin_file_refuses_to_open(hsm_with_key: HsmInstallation) -
         await hsm_with_key.session().open()
 
 
-async def test_pin_shows_nowhere(hsm_with_key: HsmInstallation) -> None:
+async def test_pin_shows_nowhere(
+    hsm_with_key: HsmInstallation, user_key: ResidentKey
+) -> None:
     """Not in reprs, reasons, errors or log events, right or wrong."""
     pins = [hsm_with_key.pin(role) for role in TokenRole]
     seen: list[str] = []
@@ -85,14 +91,14 @@ async def test_pin_shows_nowhere(hsm_with_key: HsmInstallation) -> None:
         seen += [repr(session), repr(thread), repr(vars(thread._connections[0]))]
         hsm_with_key.tokens.rename(hsm_with_key.away)
         with pytest.raises(HsmUnavailableError) as away:
-            await session.sign(KEY, DIGEST, PKCS1)
+            await session.sign(user_key, DIGEST, PKCS1)
         await session.close()
         hsm_with_key.away.rename(hsm_with_key.tokens)
         hsm_with_key.settings.hsm.firma.pin_file.write_text("9182736455\n")
         async with hsm_with_key.session() as wrong:
             seen += [wrong.reason, repr(vars(wrong))]
             with pytest.raises(HsmUnavailableError) as refused:
-                await wrong.sign(KEY, DIGEST, PKCS1)
+                await wrong.sign(user_key, DIGEST, PKCS1)
     seen += [repr(logs), repr(away.value), str(away.value), repr(refused.value)]
 
     everything = "\n".join(seen)
@@ -156,7 +162,9 @@ _FORK = """\
 import asyncio, os, sys
 from pathlib import Path
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.keys import KeyReference, SignatureScheme, TokenRole
+from appliance.domain.keys import (
+    KeyReference, ResidentKey, SignatureScheme, TokenRole
+)
 from appliance.settings import load_settings
 from hsm_config.profile import load_profile
 from worker.hsm.session import HsmSession
@@ -164,10 +172,11 @@ from worker.hsm.session import HsmSession
 async def main():
     settings = load_settings(Path(sys.argv[1]))
     ref = KeyReference(TokenRole.FIRMA, b"\\x01credential")
+    key = ResidentKey(ref.cka_id, b"")
     async with HsmSession(settings.hsm, load_profile("softhsm2")) as session:
         child = os.fork()
         if child == 0:
-            signing = session.sign(ref, bytes(32), SignatureScheme.RSA_PKCS1)
+            signing = session.sign(key, bytes(32), SignatureScheme.RSA_PKCS1)
             for call in (signing, session.close()):
                 try:
                     call.send(None)  # refused before it waits for anything

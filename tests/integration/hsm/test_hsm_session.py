@@ -16,10 +16,17 @@ from appliance.domain.errors import (
     HsmUnavailableError,
     KeyNotFoundError,
 )
-from appliance.domain.keys import KeyAlgorithm, KeyReference, SignatureScheme, TokenRole
+from appliance.domain.keys import (
+    KeyAlgorithm,
+    KeyReference,
+    ResidentKey,
+    SignatureScheme,
+    TokenRole,
+)
 from hsm_config.pkcs11 import objects
 from tests.support.hsm.hsm_installation import (
     KEY,
+    OWN_KEYS,
     HsmInstallation,
     lose_module,
     until,
@@ -31,6 +38,7 @@ from worker.hsm.session import HsmSession
 PKCS1 = SignatureScheme.RSA_PKCS1
 DIGEST = hashlib.sha256(b"a document").digest()
 OTHER = KeyReference(TokenRole.FIRMA, b"\x02credential")
+NOBODYS = ResidentKey(OTHER.cka_id, b"a public key")
 PATIENCE_S = 60.0
 
 
@@ -44,33 +52,39 @@ async def session(hsm_with_key: HsmInstallation) -> AsyncIterator[HsmSession]:
 # Signing and keeping keys
 
 
-async def test_thousand_signatures_verify(session: HsmSession) -> None:
+async def test_thousand_signatures_verify(
+    session: HsmSession, user_key: ResidentKey
+) -> None:
     """A thousand concurrent signatures are all right."""
     public = await session.public_key(KEY)
     digests = [hashlib.sha256(b"%d" % n).digest() for n in range(1000)]
 
     signatures = await asyncio.gather(
-        *(session.sign(KEY, digest, PKCS1) for digest in digests)
+        *(session.sign(user_key, digest, PKCS1) for digest in digests)
     )
 
     for digest, signature in zip(digests, signatures, strict=True):
         verify(public, signature, digest)
 
 
-async def test_signature_is_of_that_digest_alone(session: HsmSession) -> None:
+async def test_signature_is_of_that_digest_alone(
+    session: HsmSession, user_key: ResidentKey
+) -> None:
     """Another digest does not verify."""
     public = await session.public_key(KEY)
 
-    signature = await session.sign(KEY, DIGEST, PKCS1)
+    signature = await session.sign(user_key, DIGEST, PKCS1)
 
     with pytest.raises(InvalidSignature):
         verify(public, signature, hashlib.sha256(b"another").digest())
 
 
-async def test_what_is_no_digest_is_refused(session: HsmSession) -> None:
+async def test_what_is_no_digest_is_refused(
+    session: HsmSession, user_key: ResidentKey
+) -> None:
     """Only 32 bytes are signed."""
     with pytest.raises(HsmRefusedError, match="INTERNAL"):
-        await session.sign(KEY, b"short", PKCS1)
+        await session.sign(user_key, b"short", PKCS1)
 
 
 async def test_generated_key_passes_its_self_test(session: HsmSession) -> None:
@@ -115,7 +129,7 @@ async def test_generated_ec_key_signs(session: HsmSession) -> None:
     assert await session.public_key(OTHER) == spki
 
 
-@pytest.mark.parametrize("ref", sorted(objects.OWN_KEYS, key=repr))
+@pytest.mark.parametrize("ref", sorted(OWN_KEYS, key=repr))
 async def test_own_keys_are_out_of_reach(
     session: HsmSession, ref: KeyReference
 ) -> None:
@@ -126,21 +140,23 @@ async def test_own_keys_are_out_of_reach(
         await session.generate(ref, KeyAlgorithm.RSA_2048)
 
 
-async def test_destroyed_key_is_not_found(session: HsmSession) -> None:
+async def test_destroyed_key_is_not_found(
+    session: HsmSession, user_key: ResidentKey
+) -> None:
     """Also where its handle was in use before; the HSM stays ready."""
-    await session.sign(KEY, DIGEST, PKCS1)
+    await session.sign(user_key, DIGEST, PKCS1)
 
     assert await session.destroy(KEY) == 2
 
     with pytest.raises(KeyNotFoundError):
-        await session.sign(KEY, DIGEST, PKCS1)
+        await session.sign(user_key, DIGEST, PKCS1)
     assert session.status is HsmStatus.READY
 
 
 async def test_unknown_key_is_not_found_on_a_healthy_hsm(session: HsmSession) -> None:
     """A missing key is told apart from a missing HSM."""
     with pytest.raises(KeyNotFoundError) as caught:
-        await session.sign(OTHER, DIGEST, PKCS1)
+        await session.sign(NOBODYS, DIGEST, PKCS1)
 
     assert caught.value.code is ErrorCode.CERTIFICATE_NOT_USABLE
     assert session.status is HsmStatus.READY
@@ -156,14 +172,16 @@ async def test_empty_id_names_no_key(session: HsmSession) -> None:
     await session.self_test(KEY)
 
 
-async def test_twins_are_refused(hsm_with_key: HsmInstallation) -> None:
+async def test_twins_are_refused(
+    hsm_with_key: HsmInstallation, user_key: ResidentKey
+) -> None:
     """Of two keys with one CKA_ID neither signs."""
     with hsm_with_key.raw(TokenRole.FIRMA) as raw:
         objects.generate(raw, KEY.cka_id, "twin", KeyAlgorithm.RSA_2048)
 
     async with hsm_with_key.session() as session:
         with pytest.raises(HsmRefusedError) as caught:
-            await session.sign(KEY, DIGEST, PKCS1)
+            await session.sign(user_key, DIGEST, PKCS1)
 
     assert "2 keys share CKA_ID" in caught.value.reason
 
@@ -172,28 +190,28 @@ async def test_twins_are_refused(hsm_with_key: HsmInstallation) -> None:
 
 
 async def test_vanished_token_is_unavailable_not_without_keys(
-    hsm_with_key: HsmInstallation, session: HsmSession
+    hsm_with_key: HsmInstallation, session: HsmSession, user_key: ResidentKey
 ) -> None:
     """A key used before and one never used get the same answer."""
-    await session.sign(KEY, DIGEST, PKCS1)
+    await session.sign(user_key, DIGEST, PKCS1)
     hsm_with_key.tokens.rename(hsm_with_key.away)
 
-    for ref in (KEY, OTHER):
+    for key in (user_key, NOBODYS):
         with pytest.raises(HsmUnavailableError) as caught:
-            await session.sign(ref, DIGEST, PKCS1)
+            await session.sign(key, DIGEST, PKCS1)
         assert caught.value.code is ErrorCode.HSM_UNAVAILABLE
     assert session.status is HsmStatus.UNAVAILABLE
     assert session.reason
 
 
 async def test_key_never_looked_up_on_a_vanished_token_is_unavailable(
-    hsm_with_key: HsmInstallation, session: HsmSession
+    hsm_with_key: HsmInstallation, session: HsmSession, user_key: ResidentKey
 ) -> None:
     """SoftHSM answers an empty list here, which is not believed."""
     hsm_with_key.tokens.rename(hsm_with_key.away)
 
     with pytest.raises(HsmUnavailableError):
-        await session.sign(KEY, DIGEST, PKCS1)
+        await session.sign(user_key, DIGEST, PKCS1)
 
 
 async def test_destroy_on_a_vanished_token_is_unavailable(
@@ -207,13 +225,13 @@ async def test_destroy_on_a_vanished_token_is_unavailable(
 
 
 async def test_open_breaker_answers_at_once(
-    hsm_with_key: HsmInstallation,
+    hsm_with_key: HsmInstallation, user_key: ResidentKey
 ) -> None:
     """While the HSM is away, nobody waits for it."""
     async with hsm_with_key.session(probe_s=60) as session:
         hsm_with_key.tokens.rename(hsm_with_key.away)
         with pytest.raises(HsmUnavailableError):
-            await session.sign(KEY, DIGEST, PKCS1)
+            await session.sign(user_key, DIGEST, PKCS1)
 
         # What waited for the HSM would stand behind this.
         busy = threading.Event()
@@ -224,30 +242,30 @@ async def test_open_breaker_answers_at_once(
             async with asyncio.timeout(PATIENCE_S):
                 for _ in range(100):
                     with pytest.raises(HsmUnavailableError):
-                        await session.sign(KEY, DIGEST, PKCS1)
+                        await session.sign(user_key, DIGEST, PKCS1)
         finally:
             busy.set()
             await waiting
 
 
 async def test_returned_token_heals_without_restart(
-    hsm_with_key: HsmInstallation,
+    hsm_with_key: HsmInstallation, user_key: ResidentKey
 ) -> None:
     """With the probe as it is by default."""
     async with hsm_with_key.session() as session:
         public = await session.public_key(KEY)
         hsm_with_key.tokens.rename(hsm_with_key.away)
         with pytest.raises(HsmUnavailableError):
-            await session.sign(KEY, DIGEST, PKCS1)
+            await session.sign(user_key, DIGEST, PKCS1)
         hsm_with_key.away.rename(hsm_with_key.tokens)
 
         await until(lambda: session.status is HsmStatus.READY)
 
-        verify(public, await session.sign(KEY, DIGEST, PKCS1), DIGEST)
+        verify(public, await session.sign(user_key, DIGEST, PKCS1), DIGEST)
 
 
 async def test_token_that_came_back_blank_heals_inside_the_call(
-    hsm_with_key: HsmInstallation, session: HsmSession
+    hsm_with_key: HsmInstallation, session: HsmSession, user_key: ResidentKey
 ) -> None:
     """SoftHSM shows no keys after an absence that it noticed."""
     public = await session.public_key(KEY)
@@ -258,19 +276,21 @@ async def test_token_that_came_back_blank_heals_inside_the_call(
     seen = await thread._in_thread(lambda: list(raw.get_objects()))
     hsm_with_key.away.rename(hsm_with_key.tokens)
 
-    signature = await session.sign(KEY, DIGEST, PKCS1)
+    signature = await session.sign(user_key, DIGEST, PKCS1)
 
     assert seen == []
     verify(public, signature, DIGEST)
 
 
-async def test_lost_session_heals_inside_the_call(session: HsmSession) -> None:
+async def test_lost_session_heals_inside_the_call(
+    session: HsmSession, user_key: ResidentKey
+) -> None:
     """The module is started anew, and the caller has its signature."""
     public = await session.public_key(KEY)
-    await session.sign(KEY, DIGEST, PKCS1)
+    await session.sign(user_key, DIGEST, PKCS1)
     await lose_module(session)
 
-    verify(public, await session.sign(KEY, DIGEST, PKCS1), DIGEST)
+    verify(public, await session.sign(user_key, DIGEST, PKCS1), DIGEST)
 
 
 async def test_session_lost_before_a_look_up_heals_inside_the_call(
@@ -321,16 +341,18 @@ async def test_hsm_without_our_own_keys_is_not_ready(
         assert "hsm init" in session.reason
 
 
-async def test_closed_session_is_unavailable(hsm_with_key: HsmInstallation) -> None:
+async def test_closed_session_is_unavailable(
+    hsm_with_key: HsmInstallation, user_key: ResidentKey
+) -> None:
     """Before and after, callers are told."""
     session = hsm_with_key.session()
     with pytest.raises(HsmUnavailableError):
-        await session.sign(KEY, DIGEST, PKCS1)
+        await session.sign(user_key, DIGEST, PKCS1)
     await session.open()
     await session.close()
 
     with pytest.raises(HsmUnavailableError):
-        await session.sign(KEY, DIGEST, PKCS1)
+        await session.sign(user_key, DIGEST, PKCS1)
 
 
 async def test_lines_of_the_thread_name_whom_they_are_for(session: HsmSession) -> None:

@@ -20,7 +20,7 @@ from appliance.core import metrics
 from appliance.domain.errors import HsmUnavailableError
 from appliance.domain.keys import (
     KeyAlgorithm,
-    KeyReference,
+    ResidentKey,
     SignatureScheme,
     TokenRole,
     WrappedKey,
@@ -64,13 +64,13 @@ async def session(
         yield opened
 
 
-async def sign(session: HsmSession, key: KeyReference | WrappedKey) -> bytes:
+async def sign(session: HsmSession, key: ResidentKey | WrappedKey) -> bytes:
     """A signature."""
     return await session.sign(key, DIGEST, PKCS1)
 
 
 async def sign_often(
-    session: HsmSession, keys: list[KeyReference | WrappedKey], times: int
+    session: HsmSession, keys: list[ResidentKey | WrappedKey], times: int
 ) -> list[bytes]:
     """So many signatures, the keys taking turns."""
     return await asyncio.gather(
@@ -80,14 +80,14 @@ async def sign_often(
 
 @pytest.mark.parametrize("count", [1_000, pytest.param(5_000, marks=pytest.mark.full)])
 async def test_signatures_by_eight_threads(
-    hsm_with_key: HsmInstallation, count: int
+    hsm_with_key: HsmInstallation, count: int, user_key: ResidentKey
 ) -> None:
     """SoftHSM itself with its mutexes on: each is right, by either kind of key."""
     before = faults()
     async with hsm_with_key.session(sessions=SESSIONS) as session:
         public = await session.public_key(KEY)
         wrapped = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
-        made = await sign_often(session, [KEY, wrapped], count)
+        made = await sign_often(session, [user_key, wrapped], count)
         assert session.reason == ""
 
     # PKCS#1 v1.5 has one value for a key and a digest.
@@ -136,20 +136,22 @@ async def test_calls_are_made_at_once(session: HsmSession, shim: Pkcs11Shim) -> 
 
 
 async def test_one_session_is_as_ever(
-    hsm_with_key: HsmInstallation, shim: Pkcs11Shim
+    hsm_with_key: HsmInstallation, shim: Pkcs11Shim, user_key: ResidentKey
 ) -> None:
     """C_Initialize(NULL), and one session a token."""
     opened = shim.count("C_OpenSession")
     async with hsm_with_key.session(module=shim.path) as session:
-        await sign_often(session, [KEY], 20)
+        await sign_often(session, [user_key], 20)
 
     assert shim.starts() == (1, 0)
     assert shim.count("C_OpenSession") == opened + 2
 
 
-async def test_one_login_a_token(session: HsmSession, shim: Pkcs11Shim) -> None:
+async def test_one_login_a_token(
+    session: HsmSession, shim: Pkcs11Shim, user_key: ResidentKey
+) -> None:
     """The further sessions are opened beside it, without a PIN."""
-    await sign_often(session, [KEY], 100)
+    await sign_often(session, [user_key], 100)
 
     assert shim.count("C_Login") == len(TokenRole)
     assert shim.count("C_OpenSession") == len(TokenRole) * SESSIONS
@@ -164,12 +166,12 @@ async def test_metrics_count_the_sessions() -> None:
 
 
 async def test_lost_session_is_only_a_reconnect(
-    session: HsmSession, shim: Pkcs11Shim
+    session: HsmSession, shim: Pkcs11Shim, user_key: ResidentKey
 ) -> None:
     """One start more, and no caller notices."""
     logins = shim.count("C_Login")
     with shim.fault("C_Sign", "code", SESSION_HANDLE_INVALID, times=1) as rule:
-        await sign_often(session, [KEY], 200)
+        await sign_often(session, [user_key], 200)
         assert shim.used(rule) >= 200
 
     assert shim.starts() == (0, 2)
@@ -178,27 +180,29 @@ async def test_lost_session_is_only_a_reconnect(
 
 
 async def test_lost_module_is_started_once_for_all(
-    session: HsmSession, shim: Pkcs11Shim
+    session: HsmSession, shim: Pkcs11Shim, user_key: ResidentKey
 ) -> None:
     """Every thread finds its session lost; one of them starts anew."""
-    await sign_often(session, [KEY], 50)
+    await sign_often(session, [user_key], 50)
     await lose_module(session)
 
-    await sign_often(session, [KEY], 50)
+    await sign_often(session, [user_key], 50)
 
     assert shim.starts() == (0, 2)
     assert session.reason == ""
 
 
 async def test_start_waits_for_those_inside(
-    session: HsmSession, shim: Pkcs11Shim
+    session: HsmSession, shim: Pkcs11Shim, user_key: ResidentKey
 ) -> None:
     """C_Finalize pulls no session from under a call."""
     with shim.fault("C_Sign", "delay", 700, at="firma", times=SESSIONS - 1) as rule:
-        slow = [asyncio.create_task(sign(session, KEY)) for _ in range(SESSIONS - 1)]
+        slow = [
+            asyncio.create_task(sign(session, user_key)) for _ in range(SESSIONS - 1)
+        ]
         await until(lambda: shim.used(rule) == SESSIONS - 1)
         with shim.fault("C_SignInit", "code", SESSION_HANDLE_INVALID, times=1):
-            await sign(session, KEY)
+            await sign(session, user_key)
 
         # It waited, and so each of them had signed by its first try.
         await asyncio.gather(*slow)
@@ -207,12 +211,12 @@ async def test_start_waits_for_those_inside(
 
 
 async def test_lost_for_good_opens_the_breaker_once(
-    session: HsmSession, shim: Pkcs11Shim
+    session: HsmSession, shim: Pkcs11Shim, user_key: ResidentKey
 ) -> None:
     """Of many who find the token away, one tries to start; all are told."""
     with shim.fault("*", "code", DEVICE_REMOVED, at="firma") as rule:
         outcomes = await asyncio.gather(
-            *(sign(session, KEY) for _ in range(50)), return_exceptions=True
+            *(sign(session, user_key) for _ in range(50)), return_exceptions=True
         )
         assert all(isinstance(one, HsmUnavailableError) for one in outcomes)
         assert session.status is HsmStatus.UNAVAILABLE
@@ -221,35 +225,35 @@ async def test_lost_for_good_opens_the_breaker_once(
         assert shim.used(rule) < 100
 
     await until(lambda: session.reason == "")
-    await sign_often(session, [KEY], 20)
+    await sign_often(session, [user_key], 20)
 
 
 @pytest.mark.parametrize("code", [PIN_INCORRECT, PIN_LOCKED])
 async def test_refused_pin_is_tried_once_and_not_by_each_thread(
-    hsm_with_key: HsmInstallation, shim: Pkcs11Shim, code: int
+    hsm_with_key: HsmInstallation, shim: Pkcs11Shim, code: int, user_key: ResidentKey
 ) -> None:
     """At the start, and after a session was lost."""
     with shim.fault("C_Login", "code", code, at="firma") as rule:
         async with hsm_with_key.session(
             module=shim.path, probe_s=0.02, sessions=SESSIONS
         ) as session:
-            await refused(session)
+            await refused(session, user_key)
             assert shim.used(rule) == 1
 
     async with hsm_with_key.session(
         module=shim.path, probe_s=0.02, sessions=SESSIONS
     ) as session:
-        await sign_often(session, [KEY], 20)
+        await sign_often(session, [user_key], 20)
         with shim.fault("C_Login", "code", code, at="firma") as rule:
             await lose_module(session)
-            await refused(session)
+            await refused(session, user_key)
             assert shim.used(rule) == 1
 
 
-async def refused(session: HsmSession) -> None:
+async def refused(session: HsmSession, user_key: ResidentKey) -> None:
     """The PIN was: callers are told, and a probe does not try."""
     outcomes = await asyncio.gather(
-        *(sign(session, KEY) for _ in range(20)), return_exceptions=True
+        *(sign(session, user_key) for _ in range(20)), return_exceptions=True
     )
     assert all(isinstance(one, HsmUnavailableError) for one in outcomes)
     looks = metrics.HSM_OPERATIONS.labels("pki", "done")._value.get() + 20
@@ -259,7 +263,7 @@ async def refused(session: HsmSession) -> None:
 
 
 async def test_hang_of_any_thread_is_seen(
-    hsm_with_key: HsmInstallation, shim: Pkcs11Shim
+    hsm_with_key: HsmInstallation, shim: Pkcs11Shim, user_key: ResidentKey
 ) -> None:
     """While the others sign on, the one that hangs is what the watch shows."""
     watch = CallWatch()
@@ -267,10 +271,10 @@ async def test_hang_of_any_thread_is_seen(
         module=shim.path, watch=watch, sessions=SESSIONS
     ) as session:
         with shim.fault("C_Sign", "delay", 2000, times=1) as rule:
-            slow = asyncio.create_task(sign(session, KEY))
+            slow = asyncio.create_task(sign(session, user_key))
             await until(lambda: shim.used(rule) > 0)
             while watch.running_s() < 1:
-                await sign_often(session, [KEY], 8)
+                await sign_often(session, [user_key], 8)
             watch.note_hang()
             await slow
         assert watch.hangs(0)[0] == 1
@@ -286,13 +290,14 @@ from appliance.runtime.hang_watchdog import CallWatch
 from appliance.runtime.systemd_notify import ServiceManager
 from appliance.settings import load_settings
 from hsm_config.profile import load_profile
-from tests.support.hsm.hsm_installation import KEY
+from tests.support.hsm.hsm_installation import read_user_key
 from worker.hsm import watchdog
 from worker.hsm.session import HsmSession
 
 async def sign(session):
+    key = read_user_key(load_settings(Path(sys.argv[1])))
     while True:
-        await session.sign(KEY, bytes(32), SignatureScheme.RSA_PKCS1)
+        await session.sign(key, bytes(32), SignatureScheme.RSA_PKCS1)
 
 async def main():
     hsm = load_settings(Path(sys.argv[1])).hsm.model_copy(
@@ -332,13 +337,13 @@ async def test_hang_of_one_thread_ends_the_process(
 
 
 async def test_closing_finishes_what_runs_and_waits(
-    hsm_with_key: HsmInstallation, shim: Pkcs11Shim
+    hsm_with_key: HsmInstallation, shim: Pkcs11Shim, user_key: ResidentKey
 ) -> None:
     """All that was asked for is signed; the module is not started again."""
     session = hsm_with_key.session(module=shim.path, sessions=SESSIONS)
     await session.open()
     with shim.fault("C_Sign", "delay", 20):
-        signing = [asyncio.create_task(sign(session, KEY)) for _ in range(60)]
+        signing = [asyncio.create_task(sign(session, user_key)) for _ in range(60)]
         await until(lambda: shim.count("C_Sign") > SESSIONS)
         await session.close()
 
@@ -363,7 +368,7 @@ async def test_closing_one_session_logs_nobody_out(session: HsmSession) -> None:
 
 
 async def test_idle_sessions_are_kept_alive_one_by_one(
-    hsm_with_key: HsmInstallation, shim: Pkcs11Shim
+    hsm_with_key: HsmInstallation, shim: Pkcs11Shim, user_key: ResidentKey
 ) -> None:
     """Also those that a light load never comes to."""
     hsm = hsm_with_key.settings.hsm.model_copy(
@@ -379,23 +384,23 @@ async def test_idle_sessions_are_kept_alive_one_by_one(
             while any(
                 link.last_use == at for link, at in zip(links, begun, strict=True)
             ):
-                await sign(session, KEY)
+                await sign(session, user_key)
 
         assert session.reason == ""
 
 
 async def test_destroyed_key_is_forgotten_in_every_session(
-    session: HsmSession,
+    session: HsmSession, user_key: ResidentKey
 ) -> None:
     """No session goes by a handle that another has made void."""
-    await sign_often(session, [KEY], 100)
+    await sign_often(session, [user_key], 100)
     thread = session._thread
     assert thread is not None
     links = thread._connections[0]._links
 
     await session.destroy(KEY)
 
-    assert not any(KEY in link._keys for link in links)
+    assert not any(user_key in link._residents for link in links)
 
 
 async def test_token_with_fewer_sessions_says_so(

@@ -22,7 +22,7 @@ from appliance.domain.errors import (
 from appliance.domain.keys import (
     DigestAlgorithm,
     KeyAlgorithm,
-    KeyReference,
+    ResidentKey,
     SignatureScheme,
     TokenRole,
     WrappedKey,
@@ -178,7 +178,7 @@ async def test_refusal_to_sign_is_told_apart_from_a_key_that_does_not_open(
         none,
         "x",
         cast("GenerationCheck", _Served()),
-        none,
+        *(none, none, none),
     )
     method = cast("Any", _Method)
     altered = replace(key, blob_k=key.blob_k[:-1] + bytes([key.blob_k[-1] ^ 1]))
@@ -213,7 +213,7 @@ async def test_missing_key_starts_nothing_anew_each_time(
 ) -> None:
     """It is looked for once on a fresh start; all others sign on."""
     starts = shim.count("C_Initialize")
-    missing = KeyReference(TokenRole.FIRMA, b"nobody's")
+    missing = ResidentKey(b"nobody's", b"a public key")
     for wanted in (missing, replace(key, master=key.master + 1), missing):
         with pytest.raises(KeyNotFoundError):
             await session.sign(wanted, DIGEST, SignatureScheme.RSA_PKCS1)

@@ -119,7 +119,8 @@ async def test_document_in_hand_uses_no_key_after_a_take_over(
     seen = looking(core, hsm)
     session = cast("HsmSession", hsm)
     signer = DocumentSigner(
-        none, none, none, none, session, none, none, core.clock, "x", seen, none
+        *(none, none, none, none, session, none, none, core.clock, "x", seen),
+        *(none, none, none),
     )
     method = cast("Any", _Method)
     values, failed = await signer._sign_digests(none, method, [b"first"])

@@ -12,6 +12,7 @@ from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.vocab import EventKind, PersonState, TaskKind, VouchedBy
+from appliance.keys.count_clearings import CountClearings
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.people.person_store import PersonStore
@@ -239,6 +240,9 @@ async def test_enrolment_gives_secrets_and_asks_for_a_certificate(
     assert person is not None
     assert person.state is PersonState.ACTIVE
     assert secret is not None
+    cleared = CountClearings(api_services.lookup).proven(link.person, secret.cleared)
+    assert cleared is not None
+    assert cleared.is_of(secret.salt)
     challenge = await api_services.login.login(CUIL, LOGIN.encode(), "192.0.2.1")
     with pytest.raises(ApplianceError) as used:
         await api_services.login.otp(

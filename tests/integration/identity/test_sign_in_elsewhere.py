@@ -7,7 +7,7 @@ import pyotp
 import pytest
 from sqlalchemy import select
 
-from appliance.core.database.tables import audit_event, known_address, mail_message
+from appliance.core.database.tables import audit_event, known_address, security_notice
 from appliance.domain.vocab import EventKind
 from tests.support.installation.api import CUIL, LOGIN_PASSWORD, ApiServices
 from tests.support.installation.installation import Installation
@@ -35,7 +35,7 @@ async def sign_in(services: ApiServices, seed: str, address: str) -> None:
 async def notices(services: ApiServices) -> int:
     """Mails that tell of it; there is a row of the audit for each."""
     async with services.store.read() as transaction:
-        mails = (await transaction.connection.execute(select(mail_message))).all()
+        mails = (await transaction.connection.execute(select(security_notice))).all()
         rows = await transaction.connection.execute(
             select(audit_event.c.detail).where(
                 audit_event.c.event == EventKind.LOGIN_ELSEWHERE.value

@@ -273,7 +273,7 @@ async def test_who_was_made_up_is_disabled_in_prod(api_services: ApiServices) ->
 
 
 @pytest.mark.parametrize("environment", Environment)
-def test_worker_opens_no_key_of_theirs_in_prod(environment: Environment) -> None:
+async def test_worker_opens_no_key_of_theirs_in_prod(environment: Environment) -> None:
     """Before anything else is looked at, whatever state the person is in."""
     person = Person(cast("Any", "p"), "20055361682", "A", PersonState.ACTIVE, "es")
     now = datetime.now(UTC)
@@ -296,12 +296,14 @@ def test_worker_opens_no_key_of_theirs_in_prod(environment: Environment) -> None
         installation="x",
         served=cast("Any", None),
         inspections=cast("Any", None),
+        statements=cast("Any", None),
+        journal=cast("Any", None),
         refuses_tests=environment is Environment.PROD,
     )
 
-    # In PREPROD it goes on to the claim, which is none here.
+    # In PREPROD it goes on to the certificate, which nobody checks here.
     expected = ApplianceError if environment is Environment.PROD else AttributeError
     with pytest.raises(expected) as caught:
-        signer.unlock(cast("Any", work))
+        await signer.unlock(cast("Any", work))
     told = getattr(caught.value, "code", None)
     assert told in {None, ErrorCode.CERTIFICATE_NOT_USABLE}

@@ -33,6 +33,7 @@ from tests.support.factories.signing_host import (
     INSTALLATION,
     SigningHost,
     issuing,
+    password_attempts,
     signing_front,
 )
 from tests.support.installation.record import PASSWORD, CoreFixture, new_credential
@@ -133,7 +134,7 @@ async def locked_key_services(
     host = SigningHost(core.settings.data_dir)
     await host.beat(core.store, core.now)
     limits = SigningSettings(wrong_passwords=3)
-    attempts = PasswordAttempts(core.store, passwords, core.clock, limits, INSTALLATION)
+    attempts = password_attempts(core.store, passwords, core.clock, limits)
     hosts, shielded = host.hosts(core.store, core.clock), Shielded()
     signing = signing_front(core, host, passwords, limits, shielded)
     change = PasswordChange(

@@ -17,17 +17,20 @@ from sqlalchemy import Connection, event, func, select
 from appliance.core.database.tables.people import attempt_slot
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import SigningSecret
+from appliance.domain.identity import LockedKey, SigningSecret
 from appliance.domain.ids import CredentialId, RequestId
 from appliance.domain.requests.request import Signer
 from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import SlotOutcome
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.keys.password_attempts import PasswordAttempts
-from appliance.keys.signing_password import PasswordCheck, SigningPasswords
+from appliance.keys.signing_password import (
+    PasswordCheck,
+    SigningPasswords,
+)
 from appliance.people.person_store import PersonStore
 from appliance.settings import SigningSettings
-from tests.support.factories.signing_host import INSTALLATION
+from tests.support.factories.signing_host import password_attempts
 from tests.support.installation.record import (
     PASSWORD,
     CoreFixture,
@@ -109,11 +112,16 @@ class HeldPasswords(SigningPasswords):
         password: bytes,
         secret: SigningSecret,
         credentials: Collection[CredentialId] = (),
+        *,
+        keys: Collection[LockedKey] = (),
+        owner: str = "",
     ) -> PasswordCheck:
         """As ever, but not at once."""
         self.asked.set()
         await self.go_on.wait()
-        return await super().check(password, secret, credentials)
+        return await super().check(
+            password, secret, credentials, keys=keys, owner=owner
+        )
 
 
 def attempts_of(
@@ -121,7 +129,7 @@ def attempts_of(
 ) -> PasswordAttempts:
     """Checks of passwords whose slots are waited for that long."""
     settings = SigningSettings(slot_wait_s=slot_wait_s)
-    return PasswordAttempts(core.store, passwords, core.clock, settings, INSTALLATION)
+    return password_attempts(core.store, passwords, core.clock, settings)
 
 
 async def password_checks_of(core: CoreFixture, slot_wait_s: float) -> PasswordChecks:
@@ -247,12 +255,11 @@ async def test_parallel_guesses_of_two_processes_stay_within_the_limit(
     passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(2))
     other = replace(
         password_checks,
-        attempts=PasswordAttempts(
+        attempts=password_attempts(
             password_checks.core.other_store(),
             passwords,
             password_checks.core.clock,
             SigningSettings(slot_wait_s=_LONG_S),
-            INSTALLATION,
         ),
     )
 

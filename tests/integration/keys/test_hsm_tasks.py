@@ -339,7 +339,7 @@ async def test_heartbeat_is_the_slots_last_word(core: CoreFixture) -> None:
     since = core.now
     core.clock.forward(5)
     async with core.store.write() as transaction:
-        last = WorkerStatus("signing/h/2", "p3", core.now, "pin", "refused")
+        last = WorkerStatus("signing/h/2", "p3", core.now, "pin", "refused", 2)
         await WorkerStore(transaction).beat(last)
 
     async with core.store.read() as transaction:
@@ -368,6 +368,7 @@ async def test_task_waits_unclaimed_for_its_token(core: CoreFixture) -> None:
         authority=none,
         session=cast("HsmSession", tokens),
         keys=none,
+        journal=none,
         clock=core.clock,
         mode=KeyMode.WRAPPED,
         installation="x",

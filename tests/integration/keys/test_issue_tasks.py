@@ -6,6 +6,7 @@ Source: design §4 "Enrolment"; reliability F16.
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,13 @@ from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableErr
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.identity import Credential
 from appliance.domain.ids import TaskId
-from appliance.domain.keys import KeyMode, KeyReference, SignatureScheme, TokenRole
+from appliance.domain.keys import (
+    KeyMode,
+    KeyReference,
+    ResidentKey,
+    SignatureScheme,
+    TokenRole,
+)
 from appliance.domain.ports import PdfInspector
 from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.verification import VerificationReport
@@ -52,6 +59,7 @@ from worker.pki.certificate_authority import Authority
 from worker.pki.hsm_tasks import TASK_RENEW_S, TaskRunner, cka_id_of
 from worker.pki.sample_signature import SampleSignatures
 from worker.signing.activation_keys import ActivationKeys, open_folder
+from worker.signing.consent_journal import ConsentJournal
 
 DIGEST = bytes(range(32))
 _LOOKS = 60
@@ -84,6 +92,7 @@ class Bench:
     session: HsmSession
     installation: HsmInstallation
     keys: ActivationKeys
+    journal: ConsentJournal
     sandbox: PdfInspector
 
     def runner(self, mode: KeyMode, *, prefer_pss: bool = False) -> TaskRunner:
@@ -97,6 +106,7 @@ class Bench:
             Authority(self.session, read_ca(settings), settings),
             self.session,
             self.keys,
+            self.journal,
             core.clock,
             mode,
             INSTALLATION,
@@ -201,8 +211,10 @@ async def bench(
             services.host.name,
             INSTALLATION,
             PinnedFormat(tmp_path / "activation-format"),
+            services.host.key_file,
         )
-        yield Bench(services, session, installation, keys, sandbox.client)
+        journal = ConsentJournal(opened, sqlite_core.clock, timedelta(seconds=60))
+        yield Bench(services, session, installation, keys, journal, sandbox.client)
 
 
 async def test_wrapped_key_leaves_nothing_on_the_token(bench: Bench) -> None:
@@ -225,7 +237,7 @@ async def test_resident_key_has_a_permit(bench: Bench) -> None:
     assert credential.cka_id in await bench.key_ids()
     assert len(await bench.services.opened()) == 32
     key = signing_key(credential, b"")
-    assert isinstance(key, KeyReference)
+    assert isinstance(key, ResidentKey)
     value = await bench.session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
     verify(credential.spki, value, DIGEST)
 

@@ -9,7 +9,6 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.domain.activation import activation_data
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
@@ -37,8 +36,10 @@ from tests.integration.keys.locked_key import (
     LOGIN,
     SECOND,
     LockedKeyServices,
+    add_key,
     locked_key_services,
 )
+from tests.support.factories.consents import consent_data
 from tests.support.factories.fakes import error_code
 from tests.support.factories.signing_host import INSTALLATION
 from tests.support.installation.record import (
@@ -105,7 +106,7 @@ async def test_seal_opens_what_the_worker_needs(locked_key: LockedKeyServices) -
     assert work is not None
     assert work.credential is not None
     assert work.claim.seal is not None
-    info = activation_data(work.claim, work.credential.key_version)
+    info = await consent_data(locked_key.core, work.claim)
     unlock = open_seal(locked_key.host.private_bytes, work.claim.seal.sealed, info)
 
     aad = work.credential.aad(INSTALLATION)
@@ -125,7 +126,7 @@ async def test_altered_activation_does_not_open(locked_key: LockedKeyServices) -
         open_seal(
             locked_key.host.private_bytes,
             work.claim.seal.sealed,
-            activation_data(altered, 1),
+            await consent_data(locked_key.core, altered),
         )
 
 
@@ -352,7 +353,7 @@ async def test_change_and_signature_at_once_leave_one_that_works(
     if work is not None:
         assert work.credential is not None
         assert work.claim.seal is not None
-        info = activation_data(work.claim, 1)
+        info = await consent_data(locked_key.core, work.claim)
         unlock = open_seal(locked_key.host.private_bytes, work.claim.seal.sealed, info)
         aad = work.credential.aad(INSTALLATION)
         assert open_outer(unlock, work.credential.outer, aad) == INNER
@@ -360,12 +361,24 @@ async def test_change_and_signature_at_once_leave_one_that_works(
     assert set(codes) <= {None, C.IN_PROGRESS, C.SIGN_PASSWORD_WRONG}
 
 
+@pytest.mark.parametrize(
+    ("alone", "refusal"), [(True, C.SIGN_PASSWORD_WRONG), (False, C.ACTIVATION_INVALID)]
+)
 async def test_key_that_does_not_open_stops_the_change(
-    locked_key: LockedKeyServices,
+    locked_key: LockedKeyServices, alone: bool, refusal: ErrorCode
 ) -> None:
-    """Nothing is changed by halves."""
+    """Nothing is changed by halves; alone, it makes every password a wrong one."""
     credential = await locked_key.credential()
+    if not alone:
+        name = CredentialId(new_id())
+        found = await locked_key.passwords.check(
+            PASSWORD, await locked_key.secret(), (name,)
+        )
+        await add_key(locked_key.core, locked_key.signer, name, found.unlock[name])
     async with locked_key.core.store.write() as transaction:
+        await CredentialStore(transaction).set_state(
+            credential.id, CredentialState.ACTIVE
+        )
         await CredentialStore(transaction).relock(credential.id, b"x" * 60)
     before = await locked_key.secret()
 
@@ -373,8 +386,8 @@ async def test_key_that_does_not_open_stops_the_change(
         locked_key.change.change(locked_key.signer, PASSWORD, NEW)
     )
 
-    assert code is C.ACTIVATION_INVALID
-    assert await locked_key.secret() == before
+    assert code is refusal
+    assert replace(await locked_key.secret(), counted=0) == before
 
 
 # -- the pepper ----------------------------------------------------------------------
@@ -392,7 +405,7 @@ async def test_older_pepper_is_left_at_the_next_signature(core: CoreFixture) -> 
     assert work is not None
     assert work.credential is not None
     assert work.claim.seal is not None
-    info = activation_data(work.claim, 1)
+    info = await consent_data(core, work.claim)
     unlock = open_seal(services.host.private_bytes, work.claim.seal.sealed, info)
     aad = work.credential.aad(INSTALLATION)
     assert open_outer(unlock, work.credential.outer, aad) == INNER

@@ -8,7 +8,12 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from appliance.core.database.tables import integrator, mail_message, person
+from appliance.core.database.tables import (
+    integrator,
+    mail_message,
+    person,
+    security_notice,
+)
 from appliance.core.secrets.sealed_box import SecretBox
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import PersonId, RequestId, new_id
@@ -123,14 +128,14 @@ class MailDesk:
         return claim
 
     async def rows(self) -> Sequence[Any]:
-        """Every mail's row, oldest first."""
+        """Every row of a mail or a notice, oldest first."""
         async with self.core.store.read() as transaction:
-            found = await transaction.connection.execute(
-                select(mail_message).order_by(
-                    mail_message.c.created, mail_message.c.due, mail_message.c.kind
-                )
-            )
-            return found.all()
+            found = [
+                row
+                for table in (mail_message, security_notice)
+                for row in await transaction.connection.execute(select(table))
+            ]
+        return sorted(found, key=lambda row: (row.created, row.due, row.kind))
 
 
 def mail_settings(server: TestMailServer, **values: Any) -> dict[str, Any]:

@@ -206,6 +206,7 @@ CASES: Final[dict[str, tuple[Any, Any]]] = {
     "RubricaBackupOld": gauge(
         "rubrica_backup_last_success_timestamp_seconds", CHORES, -2 * DAY, -DAY
     ),
+    "RubricaAuditWrong": gauge("rubrica_audit_wrong", CHORES, 1, 0),
     "RubricaPoolFull": counted("rubrica_pool_refused_total", _POOL, 3, 0),
     "RubricaSandboxCuts": counted(
         "rubrica_sandbox_jobs_total", 'role="sandbox",number="1",outcome="cut"', 5, 1
@@ -368,6 +369,7 @@ SHOWN: Final[dict[str, dict[str, str]]] = {
         _RECORD: "test_documents_disk_fills",
     },
     "RubricaBackupOld": {_LIVE: "test_backups_that_fail_for_long"},
+    "RubricaAuditWrong": {_LIVE: "test_record_that_the_audit_does_not_explain"},
     "RubricaPoolFull": {
         _LIVE: "test_sandbox_that_hangs_while_many_ask",
         _FILES: "test_pool_tells_how_it_stands",

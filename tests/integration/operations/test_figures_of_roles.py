@@ -35,6 +35,7 @@ from appliance.operations.metrics.reading import read_all
 from appliance.operations.metrics.verdicts import UNKNOWN
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import RevocationSettings, TimestampSettings
+from hsm_config.pkcs11.objects import KEEP_ALIVE_KEY
 from tests.integration.operations.metric_values import (
     alert_of_token,
     counted,
@@ -43,7 +44,7 @@ from tests.integration.operations.metric_values import (
 )
 from tests.integration.signing.test_signing_worker import PlayedSigner, scene_of
 from tests.support.documents import pdfs
-from tests.support.hsm.hsm_installation import KEY, HsmInstallation, until
+from tests.support.hsm.hsm_installation import HsmInstallation, until
 from tests.support.hsm.pkcs11_shim import Pkcs11Shim
 from tests.support.installation.api import SIGN, ApiServices, Caller
 from tests.support.installation.record import CoreFixture
@@ -75,8 +76,8 @@ AN_HOUR = timedelta(hours=1)
 
 
 async def sign(session: HsmSession) -> None:
-    """Use the user's key once."""
-    await session.sign(KEY, bytes(32), SignatureScheme.RSA_PKCS1)
+    """Use a key once."""
+    await session.sign(KEEP_ALIVE_KEY, bytes(32), SignatureScheme.RSA_PKCS1)
 
 
 def hsm(name: str, token: str) -> float | None:

@@ -21,6 +21,7 @@ from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.key_encryption import open_outer, open_seal
+from appliance.keys.key_facts import KeyFacts
 from appliance.pki.csr import CsrWork, SigningRequests
 from tests.integration.keys.locked_key import (
     INNER,
@@ -92,7 +93,7 @@ async def test_request_ends_its_task_and_leaves_no_seal(
     claim = await claimed(locked_key)
     work = CsrWork(locked_key.core.store, SLOT)
 
-    await work.intended(claim, "ab" * 32)
+    await work.intended(claim, "ab" * 32, KeyFacts("cd" * 32, "1f"))
     assert not await work.made(replace(claim, fence=claim.fence + 1), "another")
     assert await work.made(claim, "-----BEGIN CERTIFICATE REQUEST-----")
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from asn1crypto import x509 as asn1
@@ -422,6 +423,7 @@ async def published(tsa_worker: TsaWorker) -> None:
         core.clock,
         FakeInspector(pages=1),
         root=b"",
+        statements=cast("Any", None),
     )
     claim = await HsmTasks(core.store, core.clock, slot, "p").claim_next(
         [TaskKind.REVOKE]

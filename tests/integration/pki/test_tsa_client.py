@@ -9,6 +9,7 @@ import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -52,9 +53,13 @@ from tests.support.pki.timestamps import (
     openssl,
 )
 from tests.support.services.fake_tsa import POLICY, ExternalTsa, FakeTsa, Mode
-from worker.network.timestamp_authorities import NamedAuthorities
+from worker.network.timestamp_authorities import OutsideAuthorities
 from worker.network.tsa_client import ANSWER_BYTES, TsaClient, _encoded, open_tsa_client
-from worker.network.tsa_response import BadTimestampError, checked_token
+from worker.network.tsa_response import (
+    BadTimestampError,
+    check_token,
+    checked_token,
+)
 
 IMPRINT = imprint()
 SHA256 = DigestAlgorithm.SHA256
@@ -344,31 +349,26 @@ async def test_client_certificate_and_header_are_shown(
 async def test_profile_names_who_is_asked_and_in_which_order(
     two_authorities: TwoAuthorities,
 ) -> None:
-    """Those it names, in its order, the own one where it stands among them."""
+    """Those it names, in its order; and no other one."""
     outside = (
         {"url": two_authorities.first.url, "name": "first"},
         {"url": two_authorities.second.url, "name": "second"},
     )
 
-    class Own:
-        """The installation's."""
-
-        async def stamp(self, imprint: bytes, digest: DigestAlgorithm) -> bytes:
-            """Something that is told from a token."""
-            del imprint, digest
-            return b"own"
-
     async with two_authorities.client(*outside) as client:
-        named_ones = NamedAuthorities(Own(), client)
-        await named_ones(("second", "first")).stamp(IMPRINT, SHA256)
+        authorities = OutsideAuthorities(client)
+        await authorities.stamp(("second", "first"), IMPRINT, SHA256, None)
         assert two_authorities.counts() == (0, 1)
-        assert await named_ones(("internal", "first")).stamp(IMPRINT, SHA256) == b"own"
-        two_authorities.first.mode = Mode.HTTP_ERROR
-        after = named_ones(("first", "internal", "second"))
-        assert await after.stamp(IMPRINT, SHA256) == b"own"
-        assert two_authorities.counts() == (1, 1)
+        two_authorities.second.mode = Mode.HTTP_ERROR
+        token = await authorities.stamp(("second", "first"), IMPRINT, SHA256, 7)
+        assert two_authorities.counts() == (1, 2)
+        roots = two_authorities.roots
+        for nonce, is_asked in ((7, True), (8, False), (None, False)):
+            question = TimestampQuestion(IMPRINT, SHA256, nonce=nonce)
+            with nullcontext() if is_asked else pytest.raises(BadTimestampError):
+                check_token(token, question, {None}, roots, (NOON, NOON))
         with pytest.raises(TsaUnavailableError) as refused:
-            await named_ones(("third",)).stamp(IMPRINT, SHA256)
+            await authorities.stamp(("third",), IMPRINT, SHA256, None)
         assert refused.value.reason == "no authority is set"
 
 

@@ -105,15 +105,21 @@ def _checked(
             certs_to_embed=store,
             fixed_dt=_NOW + stamped * _DAY,
         )
+    return _signed(SoftwareSigner(_KEYS["Ana"], own, (above, _ROOT)), [_ROOT], tsa)
+
+
+def _signed(
+    made: SoftwareSigner, roots: list[bytes], tsa: DummyTimeStamper | None = None
+) -> SignatureReport:
+    """Sign a page and verify it by these roots."""
     metadata = PdfSignatureMetadata(
         field_name="Firma", md_algorithm="sha256", subfilter=SigSeedSubFilter.PADES
     )
-    made = SoftwareSigner(_KEYS["Ana"], own, (above, _ROOT))
     out = io.BytesIO()
     writer = IncrementalPdfFileWriter(io.BytesIO(one_page()))
     work = PdfSigner(metadata, signer=made.stock(), timestamper=tsa)
     run_apart(work.async_sign_pdf(writer, output=out))
-    return verify(out.getvalue(), [_ROOT]).signatures[0]
+    return verify(out.getvalue(), roots).signatures[0]
 
 
 @pytest.mark.parametrize(
@@ -150,6 +156,45 @@ def test_other_usage_is_no_matter_of_trust() -> None:
     found = _checked({"ca": False, "usage": {"key_encipherment"}})
     assert found.identity.answer is Answer.NO
     assert found.trust.answer is Answer.YES
+
+
+_OF_AN_AUTHORITY: Final[dict[str, dict[str, Any]]] = {
+    "a root": {**_AS_CA},
+    "a CA without key usage": {"ca": True},
+    "a CA that may sign everything": {
+        "ca": True,
+        "usage": {"key_cert_sign", "digital_signature", "content_commitment"},
+    },
+    "a key for certificates alone": {"usage": {"key_cert_sign", "crl_sign"}},
+    "a TSA": {
+        "ca": False,
+        "usage": {"digital_signature"},
+        "purposes": [ExtendedKeyUsageOID.TIME_STAMPING.dotted_string],
+    },
+    "an OCSP responder": {
+        "ca": False,
+        "usage": {"digital_signature"},
+        "purposes": [ExtendedKeyUsageOID.OCSP_SIGNING.dotted_string],
+    },
+}
+
+
+@pytest.mark.parametrize("whose", _OF_AN_AUTHORITY)
+@pytest.mark.parametrize("place", ["anchor", "below a root", "below a CA"])
+def test_key_of_an_authority_signs_no_valid_document(whose: str, place: str) -> None:
+    """Not even where its certificate itself is what the verifier trusts."""
+    form = _OF_AN_AUTHORITY[whose]
+    if place == "below a CA":
+        found = _checked(form)
+    elif place == "below a root":
+        own = _made("Ana", "Root", **form)
+        found = _signed(SoftwareSigner(_KEYS["Ana"], own, (_ROOT,)), [_ROOT])
+    else:
+        own = _made("Ana", "Ana", **form)
+        found = _signed(SoftwareSigner(_KEYS["Ana"], own, ()), [_ROOT, own])
+    assert found.integrity.answer is Answer.YES
+    assert found.identity.answer is Answer.NO
+    assert not found.valid
 
 
 @pytest.mark.parametrize(

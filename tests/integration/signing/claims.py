@@ -1,8 +1,16 @@
 """Claims of activations, as workers on one host make them."""
 
 from datetime import timedelta
+from typing import Any
 
 from appliance.domain.activation import Claim, IntentRow, LeasePolicy
+from appliance.domain.errors import ErrorCode
+from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.outside_material import (
+    MaterialKind,
+    WantedMaterial,
+    timestamp_subject,
+)
 from appliance.domain.vocab import IntentState
 from appliance.signing.activations.activation_queue import ActivationQueue
 from tests.support.installation.record import HOST, CoreFixture
@@ -28,6 +36,16 @@ async def claimed(core: CoreFixture, owner: str = "signing/h/1/p") -> Claim:
     found = await claim(core, owner)
     assert found is not None
     return found
+
+
+def a_timestamp(imprint: bytes = bytes(32), **values: Any) -> WantedMaterial:
+    """A timestamp that a signing worker wants of an authority outside."""
+    subject = timestamp_subject(
+        ["tsa.example"], imprint, DigestAlgorithm.SHA256, is_proven=False
+    )
+    return WantedMaterial(
+        MaterialKind.TIMESTAMP, subject, ErrorCode.TSA_UNAVAILABLE, **values
+    )
 
 
 def ended(intents: list[IntentRow]) -> list[tuple[int, int, IntentState]]:

@@ -9,6 +9,7 @@ import asyncio
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from cryptography import x509
 
@@ -207,7 +208,8 @@ class Scene:
     def upkeep(self, slot: str = "signing/h/1", renew_s: float = 20.0) -> LevelUpkeep:
         """What a worker runs."""
         work = UpkeepWork(self.core.store, self.clock, slot)
-        return LevelUpkeep(work, self.documents, self.levels, renew_s)
+        nothing: Any = None  # nothing is fetched of servers outside
+        return LevelUpkeep(work, self.documents, self.levels, nothing, nothing, renew_s)
 
     async def renewed(self) -> None:
         """Wait until no lease has less than all of its time."""

@@ -9,7 +9,7 @@ import shutil
 import stat
 import threading
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,12 +18,17 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from sqlalchemy import update
 
+from appliance.core.database.tables import worker_status
+from appliance.core.secrets.admitted_hosts import admit
+from appliance.core.secrets.host_key import make_host_key
 from appliance.domain.activation import (
     ActivationFormat,
     ActivationKey,
     Seal,
     epoch_start,
+    newest_of_each,
 )
 from appliance.domain.errors import (
     ActivationInvalidError,
@@ -35,6 +40,7 @@ from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import Environment
 from appliance.keys.activation_format import PinnedFormat, pin_format
 from appliance.keys.activation_keys import PublishedKeys
+from appliance.keys.host_belief import KeyStanding
 from appliance.keys.key_encryption import seal_to
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.worker_identities import PinnedIdentities
@@ -45,6 +51,7 @@ from tests.support.installation.record import CoreFixture
 from worker.signing.activation_keys import (
     ActivationFolder,
     ActivationKeys,
+    KeySweep,
     filesystem_of,
     open_folder,
 )
@@ -110,7 +117,16 @@ def keys_of(
         host.name,
         INSTALLATION,
         PinnedFormat(host.pins.with_name("activation-format")),
+        host.key_file,
     )
+
+
+def sweep_of(
+    core: CoreFixture, host: SigningHost, folder: ActivationFolder
+) -> KeySweep:
+    """What deletes a host's private halves, by the time alone."""
+    pinned = PinnedFormat(host.pins.with_name("activation-format"))
+    return KeySweep(folder, core.clock, pinned)
 
 
 async def published(core: CoreFixture) -> list[ActivationKey]:
@@ -188,7 +204,8 @@ async def test_key_of_a_stranger_is_not_sealed_to(
             await ActivationKeyStore(transaction).forget(0, 2**40)
             await ActivationKeyStore(transaction).publish(forged)
 
-        assert "pinned identity" in await refused(hosts), forged
+        reason = await refused(hosts)
+        assert "pinned identity" in reason or "not admitted" in reason, forged
 
 
 async def test_newer_key_of_a_stranger_hides_no_good_one(
@@ -285,12 +302,20 @@ async def test_key_is_made_published_and_opened_with(
         keys.unlock(seal, b"other")
 
 
-async def host_alive(core: CoreFixture) -> None:
-    """A worker of host `h` beats."""
+async def host_alive(
+    core: CoreFixture, slot: str = "signing/h/1", *, earlier: bool = False
+) -> None:
+    """A worker beats; or one of the release before."""
     async with core.store.write() as transaction:
         await WorkerStore(transaction).beat(
-            WorkerStatus("signing/h/1", "p", core.now, "ready", "")
+            WorkerStatus(slot, "p", core.now, "ready", "")
         )
+        if earlier:
+            await transaction.connection.execute(
+                update(worker_status)
+                .where(worker_status.c.slot == slot)
+                .values(activation_format=None)
+            )
 
 
 async def test_workers_of_a_host_share_one_key(
@@ -313,12 +338,14 @@ async def test_next_key_is_published_before_its_epoch(
     """No epoch begins without one, and five are kept."""
     identity, folder = Identity(host), folder_in(tmp_path)
     keys = keys_of(core, host, identity, folder)
+    sweep = sweep_of(core, host, folder)
     now = MINUTES.epoch_at(core.now)
     seen = []
     for second in (0, 59, 60, 239, 240, 300):
         core.clock.at = epoch_start(now).replace(microsecond=0)
         core.clock.forward(second)
         await keys.keep()
+        await sweep.run()
         seen.append(
             (
                 second,
@@ -337,20 +364,130 @@ async def test_next_key_is_published_before_its_epoch(
     ]
 
 
+@pytest.mark.parametrize("skew_s", [-90, -30, 0, 30, 90])
+async def test_front_whose_clock_is_off_finds_a_key_that_lasts(
+    core: CoreFixture, host: SigningHost, tmp_path: Path, skew_s: int
+) -> None:
+    """In each second of a minute: what is sealed opens for a key phase and more.
+
+    A front that is ahead takes the key that is published ahead, one that is behind an
+    earlier one. (By more than 15 s ahead it takes workers for silent, whatever keys
+    there are; by 60 s behind, its consents are over when they are made.)
+    """
+    folder = folder_in(tmp_path)
+    keys = keys_of(core, host, Identity(host), folder)
+    sweep = sweep_of(core, host, folder)
+    belief, lasts = host.belief(), []
+    for second in range(300):
+        await keys.keep()
+        await sweep.run()
+        if second >= 240:
+            believed = [
+                each
+                for each in await published(core)
+                if belief.standing(each) is KeyStanding.BELIEVED
+            ]
+            front = core.now + timedelta(seconds=skew_s)
+            (chosen,) = newest_of_each(believed, [host.name], front)
+            gone = epoch_start(chosen.epoch + MINUTES.epochs_kept)
+            assert folder.has(chosen.epoch)
+            lasts.append((gone - core.now).total_seconds())
+        core.clock.forward(1)
+
+    assert min(lasts) > 120
+
+
+async def test_key_of_an_epoch_is_signed_once_by_the_hsm(
+    core: CoreFixture, host: SigningHost, tmp_path: Path
+) -> None:
+    """An hour costs the HSM one signature a minute, for all workers of the host."""
+    identity, folder = Identity(host), folder_in(tmp_path)
+    workers = [keys_of(core, host, identity, folder) for _ in range(2)]
+    for _ in range(60):
+        for worker in workers:
+            await worker.keep()
+        core.clock.forward(60)
+
+    assert identity.signed == 61
+
+
+async def test_host_without_a_key_of_its_own_says_so(
+    core: CoreFixture, host: SigningHost, tmp_path: Path
+) -> None:
+    """Once earlier formats count no more it cannot sign; until then it can."""
+    folder, path = folder_in(tmp_path), host.key_file.with_name("other.pem")
+    host.key_file.rename(path)
+    first = ActivationFormat.FIRST
+    keys = keys_of(core, host, Identity(host), folder, oldest=first)
+    await keys.keep()
+    formats = {key.format for key in await published(core)}
+
+    pin_format(host.pins.with_name("activation-format"), MINUTES)
+    with pytest.raises(HsmUnavailableError) as caught:
+        await keys.keep()
+    path.rename(host.key_file)
+    await keys.keep()
+
+    assert formats == {first}
+    assert caught.value.reason == f"{host.key_file}: is not there; rubrica hsm host-key"
+    assert MINUTES in {key.format for key in await published(core)}
+
+
+async def test_host_is_sealed_to_by_minutes_once_all_its_workers_are_new(
+    core: CoreFixture, host: SigningHost, tmp_path: Path
+) -> None:
+    """One of the release before would claim what it cannot open."""
+    first = ActivationFormat.FIRST
+    keys = keys_of(core, host, Identity(host), folder_in(tmp_path), oldest=first)
+    await host_alive(core, "signing/h/2", earlier=True)
+    await host_alive(core, "signing/hh/1", earlier=True)
+    await keys.keep()
+    beside = {key.format for key in await published(core)}
+
+    await host_alive(core, "signing/h/2")
+    await keys.keep()
+
+    assert beside == {first}
+    assert {key.format for key in await published(core)} == {first, MINUTES}
+
+
+async def test_key_of_another_host_key_is_published_again(
+    core: CoreFixture, host: SigningHost, tmp_path: Path
+) -> None:
+    """A host that got a new key is believed by it from the next start on."""
+    folder = folder_in(tmp_path)
+    await keys_of(core, host, Identity(host), folder).keep()
+    before = await published(core)
+    host.key_file.unlink()
+    own, _ = make_host_key(host.key_file)
+    admit(host.admitted, host.name, own.public)
+
+    await keys_of(core, host, Identity(host), folder).keep()
+
+    after = await published(core)
+    assert [key.public for key in after] == [key.public for key in before]
+    assert {host.belief().standing(key) for key in before} == {
+        KeyStanding.OTHER_HOST_KEY
+    }
+    assert {host.belief().standing(key) for key in after} == {KeyStanding.BELIEVED}
+
+
 async def test_seal_of_a_gone_epoch_has_expired(
     core: CoreFixture, host: SigningHost, tmp_path: Path
 ) -> None:
     """Five epochs later, and after a reboot, nobody can open it any more."""
-    keys = keys_of(core, host, Identity(host), folder_in(tmp_path))
+    folder = folder_in(tmp_path)
+    keys = keys_of(core, host, Identity(host), folder)
+    sweep = sweep_of(core, host, folder)
     await keys.keep()
     key, _ = await published(core)
     seal = Seal(key.host, key.epoch, seal_to(key.public, b"u" * 32, b"info"))
     core.clock.at = epoch_start(key.epoch + 4)
-    await keys.keep()
+    await sweep.run()
     assert keys.unlock(seal, b"info") == b"u" * 32
 
     core.clock.at = epoch_start(key.epoch + 5)
-    await keys.keep()
+    await sweep.run()
 
     for gone in (seal, None):
         with pytest.raises(ApplianceError) as caught:
@@ -377,8 +514,7 @@ async def test_both_formats_are_offered_until_the_first_is_over(
     async with core.store.write() as transaction:
         await ActivationKeyStore(transaction).forget(MINUTES.first_epoch, 2**40)
     reason = await refused(host.hosts(core.store, core.clock))
-    core.clock.forward(60)
-    await keys.keep()
+    await sweep_of(core, host, folder).run()
 
     assert opened == b"u" * 32
     assert chosen.format is MINUTES

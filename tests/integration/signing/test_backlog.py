@@ -1,16 +1,12 @@
 """What waits for a worker, and since when, on both databases."""
 
-from dataclasses import replace
 from datetime import timedelta
-from typing import Final
 
 from appliance.core.backlog_store import Backlog, BacklogStore
-from appliance.signing.activations.activation_queue import ActivationQueue
+from appliance.domain.errors import ErrorCode
 from appliance.signing.activations.activation_store import ActivationStore
-from tests.integration.signing.claims import TERMS, claimed
+from tests.integration.signing.claims import a_timestamp, claimed
 from tests.support.installation.record import DIGEST, MADE, CoreFixture
-
-ABROAD: Final = replace(TERMS, host="chores", outside=True)
 
 
 async def waiting(core: CoreFixture, *, outside: bool) -> Backlog:
@@ -28,7 +24,7 @@ async def test_what_a_worker_has_in_hand_does_not_wait(core: CoreFixture) -> Non
     meanwhile = await waiting(core, outside=False)
     async with core.store.write() as transaction:
         ends = core.now + timedelta(seconds=600)
-        await ActivationStore(transaction).put_off(claim, ends, "", counted=False)
+        await ActivationStore(transaction).put_off(claim, ends, "")
     core.clock.forward(601)
 
     assert before == Backlog(1, came)
@@ -49,19 +45,12 @@ async def test_what_waits_for_a_tsa_waits_while_it_is_put_off(
             claim, {0: MADE}, core.now
         )
         await ActivationStore(transaction).settle(claim, core.now)
-        assert await ActivationStore(transaction).hand_out(
-            claim, core.now, "TSA_UNAVAILABLE"
-        )
+    assert await core.claiming().want(claim, [a_timestamp()])
     core.clock.forward(120)
-    async with core.store.write() as transaction:
-        found = await ActivationQueue(transaction).claim_next(
-            "chores/h/1/p", core.now, ABROAD
-        )
-        assert found is not None
-        until = core.now + timedelta(seconds=50)
-        await ActivationStore(transaction).put_off(
-            found, until, "TSA_UNAVAILABLE", counted=True
-        )
+    job = await core.fetching().claim_next()
+    assert job is not None
+    waits_for, rest = ErrorCode.TSA_UNAVAILABLE, timedelta(seconds=50)
+    await core.fetching().end(job, has_news=False, waits_for=waits_for, rest=rest)
 
     assert await waiting(core, outside=True) == Backlog(1, came)
     assert await waiting(core, outside=False) == Backlog(0, None)

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from appliance.domain.activation import activation_data
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestBatchId, RequestId, new_id
 from appliance.domain.requests.batch import BatchItem, BatchOutcome, SignBatch
@@ -25,6 +24,7 @@ from appliance.requests.request_store import RequestStore
 from appliance.signing.claims import Publication
 from appliance.signing.expiry import ExpiryJob
 from tests.integration.signing.batch_front import BatchFront, batch_front_of
+from tests.support.factories.consents import consent_data
 from tests.support.factories.fakes import error_code
 from tests.support.installation.record import (
     A4,
@@ -122,7 +122,8 @@ async def test_seal_is_bound_to_every_document(plain: BatchFront) -> None:
 
     assert claim.seal is not None
     private, sealed = plain.host.private_bytes, claim.seal.sealed
-    assert len(open_seal(private, sealed, activation_data(claim, 1))) == 32
+    data = await consent_data(plain.core, claim)
+    assert len(open_seal(private, sealed, data)) == 32
     first, second, third = claim.documents
     altered = (
         (first, third, second),
@@ -131,7 +132,7 @@ async def test_seal_is_bound_to_every_document(plain: BatchFront) -> None:
         (replace(first, params=SECOND_PAGE), second, third),
     )
     for documents in altered:
-        other = activation_data(replace(claim, documents=documents), 1)
+        other = await consent_data(plain.core, replace(claim, documents=documents))
         with pytest.raises(ApplianceError, match="ACTIVATION_INVALID"):
             open_seal(private, sealed, other)
 

@@ -9,8 +9,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
 
-from appliance.domain.activation import Claim, LeasePolicy
+from appliance.core.database.tables import activation
+from appliance.domain.activation import Claim
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
 from appliance.signing.activations.activation_queue import ActivationQueue, Wanted
 from appliance.signing.activations.activation_store import ActivationStore
@@ -44,19 +46,19 @@ async def test_claim_gives_what_was_recorded(core: CoreFixture) -> None:
         assert item.params.sha256(item.request) == item.params_sha256
 
 
-async def test_what_goes_out_is_of_the_role_with_a_network(core: CoreFixture) -> None:
-    """It takes nothing else; a signing worker only what it neglects."""
-    abroad = replace(TERMS, host="chores", outside=True)
+async def test_what_the_version_before_handed_out_is_finished(
+    core: CoreFixture,
+) -> None:
+    """To the role with a network: a signing worker takes only what that neglects."""
 
-    async def take(policy: LeasePolicy) -> Claim | None:
+    async def take() -> Claim | None:
         async with core.store.write() as transaction:
-            found = await ActivationQueue(transaction).next_claims(core.now, policy)
-            taken = await ActivationQueue(transaction).claim_next("w", core.now, policy)
+            found = await ActivationQueue(transaction).next_claims(core.now, TERMS)
+            taken = await ActivationQueue(transaction).claim_next("w", core.now, TERMS)
         assert (found is None) is (taken is None)
         return taken
 
     await core.add_activation(await core.add_signer())
-    assert await take(abroad) is None
     held = await claimed(core)
     async with core.store.write() as transaction:
         assert await ActivationStore(transaction).intend(held, {0: DIGEST}, core.now)
@@ -64,18 +66,16 @@ async def test_what_goes_out_is_of_the_role_with_a_network(core: CoreFixture) ->
             held, {0: MADE}, core.now
         )
         await ActivationStore(transaction).settle(held, core.now)
-        assert await ActivationStore(transaction).hand_out(held, core.now, "")
+        until = core.now + timedelta(seconds=10)
+        assert await ActivationStore(transaction).put_off(held, until, "")
+        await transaction.connection.execute(update(activation).values(outside=True))
 
-    assert await take(TERMS) is None
-    taken = await take(abroad)
-    assert taken is not None
-    assert (taken.outside, taken.state) == (True, A.FINISHING)
     core.clock.forward(39)
-    assert await take(TERMS) is None
+    assert await take() is None
     core.clock.forward(1)
-    again = await take(TERMS)
-    assert again is not None
-    assert (again.outside, again.fence) == (True, taken.fence + 1)
+    taken = await take()
+    assert taken is not None
+    assert (taken.fence, taken.state) == (held.fence + 1, A.FINISHING)
 
 
 async def test_claim_takes_the_oldest(core: CoreFixture) -> None:
@@ -100,9 +100,7 @@ async def test_what_is_put_off_goes_behind_what_came_meanwhile(
     found = await claimed(core)
     async with core.store.write() as transaction:
         until = core.now + timedelta(seconds=10)
-        await ActivationStore(transaction).put_off(
-            found, until, "TSA_UNAVAILABLE", counted=False
-        )
+        await ActivationStore(transaction).put_off(found, until, "TSA_UNAVAILABLE")
     core.clock.forward(5)
     younger = await core.add_activation(signer)
     core.clock.forward(6)
@@ -182,21 +180,21 @@ async def test_claim_dropped_is_free_at_once(core: CoreFixture) -> None:
 
 
 async def test_let_go_in_good_order_is_no_try(core: CoreFixture) -> None:
-    """Nobody died of it; with the role that has a network, rests grow by tries."""
+    """Nobody died of it, however often it is put off."""
     await core.add_activation(await core.add_signer())
     tries = []
-    for counted in (False, False, True, True):
+    for _ in range(3):
         found = await claimed(core)
         tries.append(found.tries)
         async with core.store.write() as transaction:
             put_off = ActivationStore(transaction).put_off
-            assert await put_off(found, core.now, "TSA_UNAVAILABLE", counted=counted)
+            assert await put_off(found, core.now, "TSA_UNAVAILABLE")
     found = await claimed(core)
     async with core.store.write() as transaction:
         assert await ActivationStore(transaction).drop(found, core.now)
     tries.append((await claimed(core)).tries)
 
-    assert tries == [1, 1, 1, 2, 1]
+    assert tries == [1, 1, 1, 1]
 
 
 async def test_suspect_is_taken_first(core: CoreFixture) -> None:

@@ -53,6 +53,7 @@ def completion_of(scene: Scene) -> Completion:
         levels=scene.levels,
         profile=profile(L.B_T, P.REQUIRED),
         is_internal=lambda _: True,
+        materials=cast("Any", None),
     )
 
 

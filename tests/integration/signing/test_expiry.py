@@ -21,6 +21,7 @@ from appliance.domain.vocab import (
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.signing.claims import ClaimedActivation, Publication
 from appliance.signing.expiry import ExpiryJob
+from tests.integration.signing.claims import a_timestamp
 from tests.support.installation.record import (
     CERTIFICATE,
     CoreFixture,
@@ -263,19 +264,20 @@ async def test_what_the_role_with_a_network_never_finishes_says_for_what(
 ) -> None:
     """With it away, as with it trying in vain: nobody is told of a faulty document."""
     work = await claimed(core)
-    worker, outside = core.claiming(), core.claiming("chores/h/1", outside=True)
+    worker, outside = core.claiming(), core.fetching()
     item = work.claim.documents[0]
     await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
     await worker.record_signatures(work.claim, [keyed(item)])
-    await worker.hand_out(work.claim, ErrorCode.TSA_UNAVAILABLE)
+    assert await worker.want(work.claim, [a_timestamp()])
     if found is not None:
-        taken = await outside.claim_next()
-        assert taken is not None
-        await outside.put_off(taken.claim, found)
+        job = await outside.claim_next()
+        assert job is not None
+        rest = timedelta(seconds=60)
+        await outside.end(job, has_news=False, waits_for=found, rest=rest)
     core.clock.forward(300)
     neglected = await worker.claim_next()
     assert neglected is not None
-    await worker.hand_out(neglected.claim, ErrorCode.TSA_UNAVAILABLE)
+    assert await worker.want(neglected.claim, [a_timestamp()])
 
     core.clock.forward(400)
     await sweeping(core).expire_activations()

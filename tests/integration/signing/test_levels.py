@@ -220,12 +220,12 @@ async def test_one_document_that_breaks_stops_no_other(
     keep, seen = scene.levels.keep, []
 
     async def keep_but_one(
-        pdf: bytes, wanted: SignatureLevel, tsa: tuple[str, ...]
+        pdf: bytes, wanted: SignatureLevel, tsa: tuple[str, ...], *rest: None
     ) -> ExtensionResult:
         seen.append(wanted)
         if len(seen) == 1:
             raise ZeroDivisionError
-        return await keep(pdf, wanted, tsa)
+        return await keep(pdf, wanted, tsa, *rest)
 
     monkeypatch.setattr(scene.levels, "keep", keep_but_one)
 

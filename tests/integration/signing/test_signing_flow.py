@@ -20,7 +20,6 @@ from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
 from appliance.domain.secrets import KeyRing
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import ActivationState, RequestState
-from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_password import SigningPasswords
 from appliance.people.person_store import PersonStore
 from appliance.settings import SigningSettings
@@ -33,8 +32,8 @@ from tests.support.factories.signing_front import (
     open_front,
 )
 from tests.support.factories.signing_host import (
-    INSTALLATION,
     SigningHost,
+    password_attempts,
     reexamination,
 )
 from tests.support.installation.record import PASSWORD, CoreFixture, signed_view
@@ -214,13 +213,8 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
     store = Database(open_engines(settings_in(tmp_path, url)), SystemClock(), "test")
     core = CoreFixture(settings_in(tmp_path), clock=None, store=store)  # type: ignore[arg-type]  # never asked
     limits = SigningSettings()
-    attempts = PasswordAttempts(
-        store,
-        SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(1)),
-        SystemClock(),
-        limits,
-        INSTALLATION,
-    )
+    passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(1))
+    attempts = password_attempts(store, passwords, SystemClock(), limits)
     signing = Signing(
         store,
         attempts,
@@ -232,6 +226,7 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
         limits,
         Shielded(),
         reexamination(core, PlayedSandbox()),
+        core.settings.signature_profile,
     )
     signer = Signer("x", "person:x", (), SystemClock().now())  # type: ignore[arg-type]  # an id
 

@@ -18,8 +18,13 @@ from appliance.bootstrap import Core
 from appliance.bootstrap.core import WorkChannel
 from appliance.core.system.clock_check import ClockCheck
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.activation import ActivationDocument
-from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
+from appliance.domain.activation import ActivationDocument, Claim
+from appliance.domain.errors import (
+    ActivationInvalidError,
+    ApplianceError,
+    DocumentsAwayError,
+    ErrorCode,
+)
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.keys import TokenRole
@@ -36,6 +41,7 @@ from worker.hsm.generation_check import GenerationCheck
 from worker.hsm.session import HsmSession
 from worker.pki.hsm_tasks import TaskRunner
 from worker.signing.activation_keys import ActivationKeys
+from worker.signing.aging_seals import SealRenewal
 from worker.signing.document_signer import DocumentSigner, GroupResult
 from worker.signing.level_maintenance import LevelUpkeep
 from worker.signing_role import SigningWorker
@@ -59,9 +65,23 @@ class PlayedSigner:
     refusal: ErrorCode | None = None
     """Why no group is signed at all."""
 
-    def unlock(self, work: ClaimedActivation) -> object:
-        """Any key will do."""
+    bound: bytes | None = None
+    """The certificate that the seals are bound to; None: to none."""
+    over_with: list[RequestId] = field(default_factory=list)
+    """Of what ended without a signature."""
+
+    async def unlock(self, work: ClaimedActivation) -> object:
+        """Any key will do, with the certificate that was consented to."""
+        assert work.credential is not None
+        if self.bound not in {None, work.credential.certificate}:
+            layer = "seal"
+            raise ActivationInvalidError(layer)
         return work.claim.id
+
+    def over(self, claim: Claim, documents: Sequence[ActivationDocument]) -> None:
+        """Remember them."""
+        del claim
+        self.over_with += [document.request for document in documents]
 
     def next_group(
         self, work: ClaimedActivation, left: Sequence[ActivationDocument]
@@ -109,6 +129,14 @@ class NoUpkeep:
 
     async def run(self) -> int:
         """See `LevelUpkeep`."""
+        return 0
+
+
+class NoSeals:
+    """No seal is to be renewed."""
+
+    async def run(self) -> int:
+        """See `SealRenewal`."""
         return 0
 
 
@@ -295,6 +323,7 @@ async def scene_of(
         "signing/h/1",
         cast("LevelUpkeep", NoUpkeep()),
         cast("GenerationCheck", AlwaysServed()),
+        cast("SealRenewal", NoSeals()),
     )
     return Scene(core, worker, signer, await core.add_signer(), asyncio.Event())
 
@@ -489,6 +518,32 @@ async def test_item_is_prepared_anew_for_a_new_certificate(
     assert scene.signer.begun == [documents[0], *documents]
     assert scene.signer.certificates == [b"certificate", *[b"new"] * items]
     assert set(await scene.states(documents)) == {RequestState.SIGNED}
+
+
+async def test_certificate_that_was_swapped_in_the_midst_uses_no_key(
+    sqlite_core: CoreFixture,
+) -> None:
+    """The seal is opened again by what stands now: what is left goes back."""
+    scene = await scene_of(sqlite_core, hands=1)
+    scene.signer.bound = b"certificate"
+    batch, documents = await scene.activation(3)
+    async with scene.working():
+        await scene.signer.entered.wait()
+        async with sqlite_core.store.write() as transaction:
+            held = await CredentialStore(transaction).active(scene.person.person)
+            assert held is not None
+            await CredentialStore(transaction).renewed(
+                replace(held, certificate=b"new")
+            )
+        scene.signer.gate.set()
+        await scene.until(batch, ActivationState.FAILED)
+
+    assert (
+        await sqlite_core.request_states(documents)
+        == [(RequestState.PENDING, "ACTIVATION_INVALID")] * 3
+    )
+    assert await sqlite_core.intents(batch) == []
+    assert scene.signer.over_with == documents
 
 
 @pytest.mark.parametrize("state", [ItemState.WAITING, ItemState.KEYED])

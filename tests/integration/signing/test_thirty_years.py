@@ -20,6 +20,7 @@ from appliance.domain.keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,
+    ResidentKey,
     TokenRole,
 )
 from appliance.domain.requests.levels import SignatureProfile, Upkeep
@@ -136,8 +137,12 @@ class LastingWorker:
         plan = replace(plan, signed_at=self.core.now, token_bytes=room)
         fonts = load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
         prepared = prepare(original, plan, fonts)
+        public = await self.session.public_key(reference)
         value = await self.session.sign(
-            reference, prepared.digest, method.scheme, method.digest
+            ResidentKey(reference.cka_id, public),
+            prepared.digest,
+            method.scheme,
+            method.digest,
         )
         increment = assemble(
             prepared.increment,
@@ -251,7 +256,9 @@ async def test_three_signatures_are_valid_for_thirty_years(
         core.clock.forward(60)
         pdf = await lasting_worker.sign(number, pdf, L.B_LTA if number == 2 else L.B_LT)
     work = UpkeepWork(core.store, core.clock, "signing/h/1")
-    upkeep = LevelUpkeep(work, lasting_worker.documents, lasting_worker.levels)
+    nothing: Any = None  # nothing is fetched of servers outside
+    documents, levels = lasting_worker.documents, lasting_worker.levels
+    upkeep = LevelUpkeep(work, documents, levels, nothing, nothing)
     versions = [pdf]
 
     # Once for data that is younger than the signatures, then ten times.

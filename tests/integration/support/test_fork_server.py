@@ -166,7 +166,7 @@ def test_standard_streams_environment_folder_and_umask_are_its_own(
         assert process.stdout is None
         _, err = process.communicate(timeout=_SOON_S)
     assert (process.returncode, err) == (0, "")
-    assert (tmp_path / "said").read_text().endswith("all whole\n")
+    assert (tmp_path / "said").read_text().endswith("all explained\n")
     code = ("integrator", "create", "acme", "Acme")
     assert run_rubrica(*code, environment=variables).returncode == 0
     monkeypatch.setenv("RUBRICA_SETTINGS", "elsewhere.toml")

@@ -30,6 +30,7 @@ from appliance.signing.claims import Publication
 from appliance.web import i18n
 from tests.support.faces.enrolment_page import opening_of, seed_of
 from tests.support.faces.page_matrix import PageMatrix, Way, template_files
+from tests.support.factories.fake_sandbox import NamedSignatures
 from tests.support.factories.held_credential import hold
 from tests.support.installation.api import API, CUIL, ApiServices, open_api
 from tests.support.installation.installation import Installation
@@ -42,7 +43,7 @@ from tests.support.installation.record import (
 
 _TEMPLATES: Final = Path(api_pages.__file__).parent / "templates"
 _DOCS: Final = "https://docs.example/rubrica"
-_LOOKS: Final = 8
+_LOOKS: Final = 12
 """Pages of signatures that one address may open in a minute."""
 _CONFIGURATIONS: Final[dict[str, dict[str, Any]]] = {
     "trial": {"trial": True},
@@ -133,7 +134,8 @@ async def pages(
         "stamp": StampSettings(looks_per_minute_address=_LOOKS),
         **_CONFIGURATIONS[request.param],
     }
-    async with open_api(settings.model_copy(update=changes)) as services:
+    sandbox = NamedSignatures()
+    async with open_api(settings.model_copy(update=changes), sandbox) as services:
         client = create_api(services).test_client(use_cookies=False)
         matrix = PageMatrix(f"public {request.param}")
         with matrix.watching():
@@ -219,7 +221,17 @@ async def signature(pages: PublicPages) -> None:
             tables.activation_item.update().where(row).values(code=_CODE)
         )
     known = f"/verificar/{_CODE}"
-    await pages.get("verificar.verify", known, 200)
+    # What is not kept cannot be checked; what is kept has the signature, or lacks it.
+    await pages.get("verificar.verify unchecked", known, 200)
+    for state, field in (("signed", f"Firma-{item.request}"), ("refuted", "otro")):
+        content = f"%PDF-1.7 {field}".encode()
+        kept = await pages.services.core.documents.put(view.integrator, content)
+        of_it = tables.signed_document.c.request == item.request
+        async with record.store.write() as transaction:
+            await transaction.connection.execute(
+                tables.signed_document.update().where(of_it).values(sha256=kept)
+            )
+        await pages.get(f"verificar.verify {state}", known, 200)
     raised = replace(view, level="B-T", version=2)
     async with record.store.write() as transaction:
         await DocumentStore(transaction).sealed(item.request, raised, record.now)

@@ -65,7 +65,7 @@ _NAME = "rubrica"
 _MIGRATE = ("migrate",)
 _HSM_INIT = ("hsm", "init")
 _CREATE = ("integrator", "create", _INTEGRATOR, "Integrador de prueba")
-MADE: Final = ("hsm", "pki", "secrets")
+MADE: Final = ("host", "hsm", "pki", "secrets")
 """Folders that those commands fill."""
 _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 

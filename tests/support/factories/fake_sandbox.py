@@ -165,3 +165,26 @@ class FakeInspector(PlayedSandbox):
         rows = hashlib.sha256(content).digest()[:6]
         logo = Logo(hashlib.sha256(rows).hexdigest(), 2, 1)
         return LogoPicture(logo, zlib.compress(rows))
+
+
+@dataclass
+class NamedSignatures(FakeInspector):
+    """Says of each file that it holds a valid signature, in a field that it names.
+
+    The name is the file's last word: `%PDF-1.7 Firma-7`.
+    """
+
+    pages: int = 1
+
+    async def verify(
+        self,
+        pdf: bytes,
+        roots: Sequence[bytes],
+        stamp_roots: Sequence[bytes] | None = None,
+        revoked: Sequence[RevokedTsa] = (),
+    ) -> VerificationReport:
+        """One signature, by Ana Pérez."""
+        del roots, stamp_roots, revoked
+        name = pdf.rpartition(b" ")[2].decode()
+        signature = replace(whole_signature(name), signer="Ana Pérez")
+        return VerificationReport((signature,), ending=YES)

@@ -20,6 +20,7 @@ from appliance.domain.ids import (
     RequestBatchId,
     RequestId,
     TaskId,
+    UpkeepWorkId,
 )
 from appliance.domain.ports import DocumentStream
 from appliance.domain.requests.batch import BatchItem, BatchOutcome, SignBatch
@@ -343,7 +344,9 @@ class FakeWorkNotifier:
         self.notified: list[ActivationId] = []
         self._heard = asyncio.Event()
 
-    async def notify(self, work: ActivationId | TaskId | RequestBatchId) -> None:
+    async def notify(
+        self, work: ActivationId | TaskId | RequestBatchId | UpkeepWorkId
+    ) -> None:
         """Remember it."""
         self.notified.append(ActivationId(work))
         self._heard.set()

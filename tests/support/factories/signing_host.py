@@ -17,14 +17,26 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from appliance.appearance.content import Stamping
 from appliance.core.background import Shielded
+from appliance.core.secrets.admitted_hosts import AdmittedHosts, admit
+from appliance.core.secrets.host_key import HostKey, make_host_key
+from appliance.core.secrets.sealed_box import LookupKey
 from appliance.core.unit_of_work import Database
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.activation import ActivationFormat, ActivationKey, key_statement
+from appliance.domain.activation import (
+    ActivationFormat,
+    ActivationKey,
+    format_of,
+    key_statement,
+)
 from appliance.domain.clock import Clock
+from appliance.domain.host_statements import HostStatement
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.ports import PdfInspector
+from appliance.domain.secrets import KeyRing
 from appliance.keys.activation_format import PinnedFormat
+from appliance.keys.count_clearings import CountClearings
+from appliance.keys.host_belief import KeyBelief
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import SigningPasswords
@@ -40,20 +52,33 @@ from tests.support.factories.fakes import FixedDocumentKeys
 from tests.support.installation.record import CoreFixture
 
 INSTALLATION: Final = "rubrica"
+CLEARINGS: Final = CountClearings(LookupKey(KeyRing.of(b"l" * 32)))
+"""Proofs of cleared counts, as every face and the console here make them."""
 
 
 class SigningHost:
-    """One host's activation keys, signed by an identity that a file pins.
+    """One host's activation keys, signed by its own key and by a pinned identity.
 
     Args:
-        folder: of the data, where the file of pinned identities goes.
+        folder: of the data, where the files of pins go.
         name: of the host.
+        identity: of the HSM; another host's, where two share one.
+        is_admitted: the fronts that read the folder's files admit it.
     """
 
-    def __init__(self, folder: Path, name: str = "h") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str = "h",
+        *,
+        identity: ec.EllipticCurvePrivateKey | None = None,
+        is_admitted: bool = True,
+    ) -> None:
         self.name = name
-        self.identity = ec.generate_private_key(ec.SECP256R1())
+        self.identity = identity or ec.generate_private_key(ec.SECP256R1())
         self.private = X25519PrivateKey.generate()
+        self.key_file = folder / f"host-{name}" / "host-key.pem"
+        self.own, _ = make_host_key(self.key_file)
         self.pins = folder / "pki" / "worker-identity.pem"
         self.pins.parent.mkdir(exist_ok=True)
         self.pins.write_bytes(
@@ -61,6 +86,9 @@ class SigningHost:
                 Encoding.PEM, PublicFormat.SubjectPublicKeyInfo
             )
         )
+        self.admitted = folder / "pki" / "signing-hosts"
+        if is_admitted:
+            admit(self.admitted, name, self.own.public)
 
     def key(
         self,
@@ -68,22 +96,39 @@ class SigningHost:
         *,
         epoch: int | None = None,
         identity: ec.EllipticCurvePrivateKey | None = None,
+        name: str | None = None,
+        own: HostKey | None = None,
     ) -> ActivationKey:
-        """What the host publishes for an epoch, the present one by default."""
+        """Return what the host publishes for an epoch, the present one by default.
+
+        Args:
+            now: the time.
+            epoch: of whichever format.
+            identity: in the place of the HSM's.
+            name: in whose name; the host's own by default.
+            own: in the place of the host's own key.
+        """
         signer = identity or self.identity
+        host = name or self.name
         number = ActivationFormat.WHOLE.epoch_at(now) if epoch is None else epoch
         public = self.private.public_key().public_bytes_raw()
-        statement = key_statement(INSTALLATION, self.name, number, public)
         spki = signer.public_key().public_bytes(
             Encoding.DER, PublicFormat.SubjectPublicKeyInfo
         )
+        known = hashlib.sha256(spki).hexdigest()
+        by_host, own = None, own or self.own
+        statement = key_statement(INSTALLATION, host, number, public)
+        if format_of(number) is ActivationFormat.WHOLE:
+            whole = HostStatement(INSTALLATION, host, own.public, number, public, known)
+            statement, by_host = whole.by_identity(), own.sign(whole.by_host())
         return ActivationKey(
-            host=self.name,
+            host=host,
             epoch=number,
             public=public,
-            identity=hashlib.sha256(spki).hexdigest(),
+            identity=known,
             signature=signer.sign(statement, ec.ECDSA(SHA256())),
             made=now,
+            host_signature=by_host,
         )
 
     async def beat(self, store: Database, now: datetime, hsm: str = "ready") -> None:
@@ -95,18 +140,31 @@ class SigningHost:
 
     def hosts(self, store: Database, clock: Clock) -> SigningHosts:
         """What a front asks for hosts, pinning this one's identity."""
-        return SigningHosts(
-            store,
+        return SigningHosts(store, self.belief(), clock)
+
+    def belief(self) -> KeyBelief:
+        """What a front believes that reads the folder's files."""
+        return KeyBelief(
             PinnedIdentities(self.pins),
-            clock,
-            INSTALLATION,
+            AdmittedHosts(self.admitted),
             PinnedFormat(self.pins.with_name("activation-format")),
+            INSTALLATION,
         )
 
     @property
     def private_bytes(self) -> bytes:
         """The private half of its key."""
         return self.private.private_bytes_raw()
+
+
+def password_attempts(
+    store: Database,
+    passwords: SigningPasswords,
+    clock: Clock,
+    limits: SigningSettings,
+) -> PasswordAttempts:
+    """What checks signing passwords in one process."""
+    return PasswordAttempts(store, passwords, clock, limits, INSTALLATION, CLEARINGS)
 
 
 def signing_front(
@@ -129,7 +187,7 @@ def signing_front(
     """
     return Signing(
         core.store,
-        PasswordAttempts(core.store, passwords, core.clock, limits, INSTALLATION),
+        password_attempts(core.store, passwords, core.clock, limits),
         host.hosts(core.store, core.clock),
         Stamping(core.settings.stamp, core.settings.verify_url),
         core.work_notifier,
@@ -138,6 +196,7 @@ def signing_front(
         limits,
         shielded,
         again or reexamination(core, PlayedSandbox()),
+        core.settings.signature_profile,
     )
 
 
@@ -160,9 +219,7 @@ def issuing(
     passwords: SigningPasswords,
 ) -> Issuance:
     """What asks for keys and certificates, sealing to those hosts."""
-    attempts = PasswordAttempts(
-        store, passwords, clock, SigningSettings(), INSTALLATION
-    )
+    attempts = password_attempts(store, passwords, clock, SigningSettings())
     return Issuance(
         store,
         attempts,

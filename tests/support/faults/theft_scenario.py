@@ -15,12 +15,15 @@ from datetime import timedelta
 from typing import Any, Final
 
 import httpx
-from sqlalchemy import Executable, Row, update
+from sqlalchemy import Executable, Row, Table, update
 
 from appliance.core.database import tables
-from appliance.domain.activation import Activation, ActivationDocument, activation_data
+from appliance.domain.activation import Activation, ActivationDocument, format_of
+from appliance.domain.consent import Consent, ConsentSigner, DocumentTerms
+from appliance.domain.documents import inspection_from_json
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.keys.credential_store import credential_of
 from appliance.keys.key_encryption import seal_to
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import at_once, code_of, log_in, sign
@@ -74,20 +77,44 @@ class Scene:
         """What the seal is bound to, computed by the thief."""
         row, item = self.activation(number), self.item(number)
         params = SignParameters.from_wire(item.params)
+        credential = credential_of(self.credential(number))
+        person = self._row(tables.person, row.person)
+        request = self._row(_REQUEST, item.request)
+        document = self._row(tables.document, request.document)
+        signer = ConsentSigner(
+            person.name,
+            person.cuil,
+            person.locale,
+            credential.key_version,
+            credential.certificate,
+            credential.chain,
+        )
+        basis = inspection_from_json(document.inspection).basis_sha256
+        terms = DocumentTerms(basis, self.appliance.settings.signature_profile)
         activation = Activation(
             id=row.id,
             person=row.person,
             credential=row.credential,
             documents=(
                 ActivationDocument(
-                    0, item.request, item.document_sha256, params, item.params_sha256
+                    0,
+                    item.request,
+                    item.document_sha256,
+                    params,
+                    item.params_sha256,
+                    code=item.code,
                 ),
             ),
             factors=tuple(row.factors),
             created=row.created,
             claim_by=row.claim_by,
         )
-        return activation_data(activation, self.credential(number).key_version)
+        consent = Consent(activation, signer, (terms,))
+        return consent.data(format_of(self.seal(number).epoch))
+
+    def _row(self, table: Table, number: object) -> Row[Any]:
+        """A stolen row by its id."""
+        return next(row for row in self.loot.of(table) if row.id == number)
 
     def returned(self, number: int) -> dict[str, object]:
         """What the audit says of why a request went back to its signer."""
@@ -221,6 +248,7 @@ def _kept(scene: Scene, number: int, **values: object) -> Executable:
 
 
 def _host_key(scene: Scene) -> bytes:
-    """The one host's published activation key."""
-    newest = max(scene.loot.of(_KEY), key=lambda row: row.epoch)
-    return bytes(newest.public)
+    """The one host's published key of the epoch that a seal is of."""
+    epoch = scene.seal(6).epoch
+    (key,) = (row for row in scene.loot.of(_KEY) if row.epoch == epoch)
+    return bytes(key.public)

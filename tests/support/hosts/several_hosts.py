@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from appliance.core.database.engines import open_engines
+from appliance.core.secrets.admitted_hosts import admit
+from appliance.core.secrets.host_key import make_host_key
 from appliance.core.unit_of_work import Database
 from appliance.domain.clock import SystemClock
 from appliance.domain.hsm_tasks import slot_host
@@ -191,6 +193,7 @@ class HostCluster:
             )
             site.fronts = site._pair("front", FRONT)
             site.workers = site._pair("worker", WORKER)
+            site._admit_workers()
             for host in site.roles:
                 stack.callback(_end, host)
                 host.start()
@@ -243,6 +246,15 @@ class HostCluster:
     ) -> tuple[RoleHost, RoleHost]:
         a, b = (self._role_host(f"{name}-{letter}", roles) for letter in "ab")
         return a, b
+
+    def _admit_workers(self) -> None:
+        """Have every front know every signing host by a key of its own."""
+        for worker in self.workers:
+            own = load_settings(worker.folder / "settings.toml").host_key_file
+            key, _ = make_host_key(own)
+            for front in self.fronts:
+                hosts = load_settings(front.folder / "settings.toml").signing_hosts_file
+                admit(hosts, worker.host.name, key.public)
 
     def _role_host(self, name: str, roles: Sequence[tuple[str, ...]]) -> RoleHost:
         """A host with its own copy of what is no document and no record."""

@@ -21,10 +21,11 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 from appliance.core.database.engines import open_engines
 from appliance.core.unit_of_work import Database
 from appliance.domain.clock import SystemClock
-from appliance.domain.keys import KeyAlgorithm, KeyReference, TokenRole
+from appliance.domain.keys import KeyAlgorithm, KeyReference, ResidentKey, TokenRole
 from appliance.domain.vocab import EventKind
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import Settings, load_settings
+from hsm_config.pkcs11 import objects
 from hsm_config.pkcs11.module import find_token, log_in, members, opened, token_settings
 from hsm_config.pkcs11.pin import obtain_pin
 from hsm_config.profile import HsmProfile, load_profile
@@ -41,6 +42,17 @@ from worker.hsm.token_sessions import TokenSessions
 
 KEY: Final = KeyReference(TokenRole.FIRMA, b"\x01credential")
 """Of a user, where a test wants one."""
+OWN_KEYS: Final = frozenset(
+    {
+        objects.ROOT_KEY,
+        objects.CA_KEY,
+        objects.OCSP_KEY,
+        objects.TSA_KEY,
+        objects.KEEP_ALIVE_KEY,
+        objects.IDENTITY_KEY,
+    }
+)
+"""The installation's own pairs, made by `rubrica hsm init`."""
 _DAY_S: Final = 86_400
 _TOML: Final = """\
 trial = {trial}
@@ -73,6 +85,7 @@ label = "firma-{number}"
 pin_file = "secrets/firma-{number}.pin"
 """
 
+_USER_KEY: Final = "user-key.spki"
 _MADE: Final = ("data", "hsm", "secrets")
 """Folders that `hsm init` fills."""
 
@@ -160,6 +173,17 @@ class HsmInstallation:
         for name, value in tool.environment.items():
             monkeypatch.setenv(name, value)
         return tool
+
+    def make_user_key(self) -> None:
+        """Have a user's `KEY` on the token, as an enrolment makes one."""
+        with self.raw(KEY.token) as session:
+            spki = objects.generate(session, KEY.cka_id, "user", KeyAlgorithm.RSA_2048)
+        (self.settings.data_dir / _USER_KEY).write_bytes(spki)
+
+    @property
+    def user_key(self) -> ResidentKey:
+        """`KEY` as credentials name it: with its public key."""
+        return read_user_key(self.settings)
 
     @property
     def tokens(self) -> Path:
@@ -292,6 +316,11 @@ def earlier_trial(folder: Path) -> HsmInstallation:
     early.forward(-_DAY_S)
     provision(made.settings, early)
     return made
+
+
+def read_user_key(settings: Settings) -> ResidentKey:
+    """The key that `HsmInstallation.make_user_key` made."""
+    return ResidentKey(KEY.cka_id, (settings.data_dir / _USER_KEY).read_bytes())
 
 
 async def probed(session: HsmSession, rounds: int = 2) -> None:

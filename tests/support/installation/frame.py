@@ -54,7 +54,7 @@ SECURITY = {
     "Cross-Origin-Embedder-Policy": "require-corp",
     "Cross-Origin-Resource-Policy": "cross-origin",
 }
-CERTIFICATE = software_signer().root
+CERTIFICATE = software_signer("Ana Pérez").certificate
 CODE = "acme"
 USE_CASES: Final[dict[str, Any]] = {
     "trial": True,

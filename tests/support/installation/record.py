@@ -25,6 +25,7 @@ from sqlalchemy import update
 from appliance.core.database.engines import open_engines
 from appliance.core.database.migrate import migrate
 from appliance.core.database.tables import signature_request
+from appliance.core.secrets.password_hashing import PasswordRoot
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.activation import (
@@ -66,12 +67,14 @@ from appliance.domain.vocab import (
     VouchedBy,
 )
 from appliance.keys.credential_store import CredentialStore
+from appliance.keys.key_encryption import lock_outer
 from appliance.keys.signing_password import SigningPasswords
 from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings, SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import Claims
+from appliance.signing.outside_material import MaterialWork
 from tests.support.factories.fakes import (
     NOON,
     FakeCompletionNotifier,
@@ -110,7 +113,7 @@ def cheap_secret(password: bytes = PASSWORD) -> SigningSecret:
 
 
 def new_credential(person: PersonId, **changes: Any) -> Credential:
-    """A resident key in force, whose `outer` nothing opens."""
+    """A resident key in force, whose `outer` nothing opens unless it is given."""
     new: dict[str, Any] = {
         "id": CredentialId(new_id()),
         "person": person,
@@ -168,8 +171,7 @@ class CoreFixture:
             await store.close()
 
     def claiming(self, slot: str = "signing/h/1", **options: Any) -> Claims:
-        """A signing worker's transactions, or with `outside` the chores worker's."""
-        outside = options.pop("outside", False)
+        """A signing worker's transactions."""
         return Claims(
             options.pop("store", self.store),
             self.completion_notifier,
@@ -177,7 +179,12 @@ class CoreFixture:
             SigningSettings(**options),
             slot,
             new_id(),
-            outside=outside,
+        )
+
+    def fetching(self, slot: str = "chores/h/1", **options: Any) -> MaterialWork:
+        """A chores worker's transactions around material of servers outside."""
+        return MaterialWork(
+            self.store, self.clock, SigningSettings(**options), slot, new_id()
         )
 
     # -- rows ------------------------------------------------------------------
@@ -226,6 +233,10 @@ class CoreFixture:
         """A credential of a person, in the place of an earlier one."""
         made = new_credential(person, **changes)
         async with self.store.write() as transaction:
+            secret = await PersonStore(transaction).signing_secret(person)
+            if secret is not None and "outer" not in changes:
+                outer = _outer(made, secret, self.settings.installation)
+                made = replace(made, outer=outer)
             await CredentialStore(transaction).add(made)
         return made.id
 
@@ -560,7 +571,23 @@ async def cheap_password_secret(
     """What is kept of a password, derived as ever but in a millisecond."""
     blank = SigningSecret(b"s" * 16, {"t": 1, "m": 8, "p": 1, "v": 19}, 1, "")
     found = await passwords.check(password, blank)
+    pepper = passwords._peppers.ring().keys[blank.pepper_version]
+    root = PasswordRoot(pepper, blank.salt, blank.argon2)
+    _ROOTS[found.verifier_sha256] = (root, password)
     return replace(blank, verifier_sha256=found.verifier_sha256)
+
+
+_ROOTS: dict[str, tuple[PasswordRoot, bytes]] = {}
+"""Of cheap secrets, by verifier: what locks their people's keys."""
+
+
+def _outer(made: Credential, secret: SigningSecret, installation: str) -> bytes:
+    """`outer` that the password of a cheap secret opens; else what nothing opens."""
+    if secret.verifier_sha256 not in _ROOTS:
+        return made.outer
+    root, password = _ROOTS[secret.verifier_sha256]
+    _, unlock = root.derive(password, (made.id,))
+    return lock_outer(unlock[made.id], b"permit" * 5, made.aad(installation))
 
 
 async def begin_request(

@@ -15,10 +15,10 @@ FUNCTION_P90 = 25
 MANY_DEPENDENCIES = {
     "ActivationKeys": "where its keys are, who proves them, and whose they are",
     "Ceremony": "each of them is a step that the page may take",
-    "Claims": "who claims is three facts: worker, process, whether it has a network",
     "EmbedSessionIdentity": "two keys of personal data, two limits of guessing",
     "EmbedSessionSigning": "what the last step of the page calls, and a link",
     "Enrolment": "both passwords, both keys of personal data, key and PIN made at once",
+    "Health": "each part that may be away, and the time",
     "ListedObjects": "the file, its history, its readers, and two that count",
     "Login": "two keys of personal data",
     "People": "as an enrolment, by an operator",

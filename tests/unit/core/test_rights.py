@@ -12,8 +12,8 @@ from appliance.core.database.rights import OWNER, RIGHTS, Role
 from appliance.core.database.tables import metadata
 
 _WORDS = re.compile(
-    r"(SELECT( \([a-z0-9_, ]+\))?|INSERT|UPDATE \([a-z0-9_, ]+\)|DELETE)"
-    r"(, (SELECT( \([a-z0-9_, ]+\))?|INSERT|UPDATE \([a-z0-9_, ]+\)|DELETE))*"
+    r"((SELECT|INSERT)( \([a-z0-9_, ]+\))?|UPDATE \([a-z0-9_, ]+\)|DELETE)"
+    r"(, ((SELECT|INSERT)( \([a-z0-9_, ]+\))?|UPDATE \([a-z0-9_, ]+\)|DELETE))*"
 )
 
 

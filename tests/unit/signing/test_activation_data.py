@@ -142,8 +142,11 @@ def test_same_instant_in_another_zone_is_the_same_binding() -> None:
 
 
 def test_every_field_is_bound() -> None:
-    """The lists of changes here leave no field out."""
-    assert {*OTHERS, "documents"} == set(Activation.__slots__)
+    """The lists of changes here leave no field out.
+
+    The installation's profile is bound by the second format, as requests resolve it.
+    """
+    assert {*OTHERS, "documents", "profile"} == set(Activation.__slots__)
     assert set(OTHER_PARAMETERS) == set(SignParameters.__slots__)
     assert set(OTHER_DETAILS) == set(StampDetails.__slots__)
     assert set(OTHER_ISSUES) == set(IssueBinding.__slots__)
@@ -343,7 +346,7 @@ def key(host: str, epoch: int) -> ActivationKey:
 
 @pytest.mark.parametrize("kind", ActivationFormat)
 def test_newest_key_of_each_live_host_is_chosen(kind: ActivationFormat) -> None:
-    """Of hosts that are not asked for there is none, and too old is none."""
+    """The present epoch's comes first; of others, the next one's; too old is none."""
     now = kind.epoch_at(NOON)
     keys = [
         key("a", now - 1),
@@ -354,12 +357,16 @@ def test_newest_key_of_each_live_host_is_chosen(kind: ActivationFormat) -> None:
         key("d", now + 1),
         key("d", now),
         key("e", now + 2),
+        key("f", now - 1),
+        key("f", now + 1),
         key("dead", now),
     ]
 
-    chosen = newest_of_each(keys, ["a", "b", "c", "d", "e", "a"], NOON)
+    chosen = newest_of_each(keys, ["a", "b", "c", "d", "e", "f", "a"], NOON)
 
-    assert [(k.host, k.epoch - now) for k in chosen] == [("a", 0), ("b", -1), ("d", 1)]
+    assert [(k.host, k.epoch - now) for k in chosen] == [
+        *[("a", 0), ("b", -1), ("d", 0), ("f", 1)],
+    ]
 
 
 def test_key_of_the_later_format_is_the_newer_one() -> None:

@@ -46,7 +46,8 @@ def group_of(work: ClaimedActivation, count: int, group_size: int) -> int:
     none = cast("Any", None)
     session = cast("Any", SimpleNamespace(group_size=group_size))
     signer = DocumentSigner(
-        none, none, none, none, session, none, none, none, "x", none, none
+        *(none, none, none, none, session, none, none, none, "x"),
+        *(none, none, none, none),
     )
     left = documents(count)
     group = signer.next_group(work, left)
@@ -81,7 +82,8 @@ def test_what_is_signed_and_unpublished_is_done_alone() -> None:
     none = cast("Any", None)
     session = cast("Any", SimpleNamespace(group_size=20))
     signer = DocumentSigner(
-        none, none, none, none, session, none, none, none, "x", none, none
+        *(none, none, none, none, session, none, none, none, "x"),
+        *(none, none, none, none),
     )
     first, *others = documents(3)
     left = [replace(first, state=ItemState.KEYED), *others]

@@ -20,6 +20,7 @@ from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import PersonState, VouchedBy
 from tests.support.documents.software_signer import software_signer
 from tests.support.factories.fakes import NOON, PDF, FixedDocumentKeys, MovingClock
+from tests.support.factories.statements import AS_RECORDED
 from tests.support.installation.record import new_credential
 from worker.pades.byte_range import FileDigests
 from worker.signing.completion import DocumentInWork, Ended
@@ -51,6 +52,8 @@ def signer_of(*, documents: object = None, completion: object = None) -> Documen
         installation="x",
         served=none,
         inspections=none,
+        statements=AS_RECORDED,
+        journal=none,
         refuses_tests=True,
     )
 
@@ -59,7 +62,7 @@ async def key_phase(
     signer: DocumentSigner,
     *,
     state: PersonState = PersonState.ACTIVE,
-    key: object = PERSON,
+    has_key: bool = True,
     **changes: Any,
 ) -> tuple[Ended, list[DocumentInWork]]:
     """What ends of two documents, the first having failed before, and what is signed.
@@ -67,7 +70,7 @@ async def key_phase(
     Args:
         signer: of the worker.
         state: of the person.
-        key: any object, or None once the claim's time is over.
+        has_key: False once the claim's time is over.
         **changes: to the credential.
     """
     work = SimpleNamespace(
@@ -78,7 +81,7 @@ async def key_phase(
     made = await signer._use_key(
         cast("Any", work),
         [in_work(0), in_work(1)],
-        cast("Any", key),
+        cast("Any", work.credential) if has_key else None,
         ended,
         StageTimings(),
     )
@@ -108,7 +111,7 @@ async def test_who_may_not_sign_now_uses_no_key(changes: dict[str, Any]) -> None
 
 async def test_key_that_is_gone_ends_all_documents() -> None:
     """The claim's time was over before the key was used."""
-    ended, made = await key_phase(signer_of(), key=None)
+    ended, made = await key_phase(signer_of(), has_key=False)
 
     assert made == []
     assert ended[1].code is ErrorCode.ACTIVATION_EXPIRED

@@ -13,7 +13,12 @@ from typing import Any, Final
 from asn1crypto import cms, x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.x509 import load_der_x509_certificate
-from pyhanko.pdf_utils.generic import ArrayObject, DictionaryObject, Reference
+from pyhanko.pdf_utils.generic import (
+    ArrayObject,
+    DictionaryObject,
+    Reference,
+    TextStringObject,
+)
 from pyhanko.pdf_utils.misc import PdfReadError
 from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.sign.ades.report import AdESFailure, AdESIndeterminate
@@ -29,7 +34,14 @@ from pyhanko.sign.validation.generic_cms import (
 from pyhanko.sign.validation.pdf_embedded import extract_contents
 from pyhanko_certvalidator import ValidationContext
 
-from appliance.domain.verification import YES, Check, CheckCode, refuted, unchecked
+from appliance.domain.verification import (
+    ALTERNATE_CHARS,
+    YES,
+    Check,
+    CheckCode,
+    refuted,
+    unchecked,
+)
 from worker.sandbox.inspect.pdf_objects import entry, name, number, raw_items, resolve
 from worker.sandbox.verify.certificate_twins import names_one_algorithm
 from worker.sandbox.verify.issuers import TooManyIssuersError
@@ -77,6 +89,8 @@ class FilledSignature:
     integrity: Check
     end: int
     """Byte at which the signed bytes end; 0: unknown."""
+    alternate: str = ""
+    """End of the alternate name of its field; empty: it has none."""
 
 
 def open_signature(
@@ -110,7 +124,18 @@ def open_signature(
         defect = obstacle(exc)
         if not isinstance(exc, SignatureValidationError):
             signature = None
-    return FilledSignature(title, is_timestamp, signature, defect, end)
+    alternate = _alternate(node)
+    return FilledSignature(title, is_timestamp, signature, defect, end, alternate)
+
+
+def _alternate(node: object) -> str:
+    """Return the end of a field's alternate name; empty if it cannot be read."""
+    try:
+        value = entry(resolve(node), "/TU")
+    except Exception:  # noqa: BLE001 (a forged one raises anything)
+        return ""
+    is_text = isinstance(value, TextStringObject)
+    return str(value)[-ALTERNATE_CHARS:] if is_text else ""
 
 
 def obstacle(exc: Exception) -> Check:

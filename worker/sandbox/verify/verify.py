@@ -339,6 +339,7 @@ def _bare_report(file: _File, found: FilledSignature) -> SignatureReport:
         coverage=check_coverage(file.pdf, found, file.history.doubts_before(found.end)),
         changes=rest,
         is_timestamp=found.is_timestamp,
+        alternate=found.alternate,
     )
     if signature is None or is_broken:
         return report

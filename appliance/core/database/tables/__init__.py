@@ -43,7 +43,8 @@ from appliance.core.database.tables.integrators import (
     logo,
     logo_use,
 )
-from appliance.core.database.tables.mail import mail_message
+from appliance.core.database.tables.mail import mail_message, security_notice
+from appliance.core.database.tables.outside import outside_job, outside_material
 from appliance.core.database.tables.people import (
     attempt_slot,
     enrolment,
@@ -62,6 +63,7 @@ from appliance.core.database.tables.requests import (
     idempotency,
     integrator_event,
     request_batch,
+    shown_document,
     signature_request,
     signing_batch,
     signing_process,
@@ -125,12 +127,16 @@ __all__ = [
     "mail_message",
     "metadata",
     "ocsp_response",
+    "outside_job",
+    "outside_material",
     "outside_status",
     "passing_document",
     "person",
     "person_vouch",
     "request_batch",
     "revocation_pin",
+    "security_notice",
+    "shown_document",
     "signature_request",
     "signed_document",
     "signing_batch",

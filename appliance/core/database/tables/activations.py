@@ -38,6 +38,9 @@ activation = Table(
     # What is left to be done of it needs a network, which signing workers lack.
     Column("outside", Boolean, nullable=False, server_default=false()),
     Column("reason", Text, nullable=False),
+    # The installation's signature profile by the settings of the front; empty in rows
+    # of versions before 0007.
+    Column("profile", JsonText),
     Index("ix_activation_state_lease_until", "state", "lease_until"),
 )
 
@@ -82,6 +85,8 @@ activation_key = Table(
     Column("identity", String(64), nullable=False),
     Column("signature", LargeBinary, nullable=False),
     Column("made", Instant, nullable=False),
+    # Of the host's own key. None: of format 1, or by the version before.
+    Column("host_signature", LargeBinary),
 )
 
 intent = Table(

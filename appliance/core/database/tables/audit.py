@@ -22,6 +22,9 @@ audit_writer = Table(
     Column("started", Instant, nullable=False),
     Column("n", BigInteger, nullable=False),
     Column("hash", String(64), nullable=False),
+    # User of the database that began the chain, noted by PostgreSQL itself
+    # (DEFAULT current_user). None on SQLite.
+    Column("db_user", String(63)),
     Index("ix_audit_writer_started_id", "started", "id"),
 )
 

@@ -44,3 +44,27 @@ mail_message = Table(
     Index("ix_mail_message_request", "request"),
     Index("ix_mail_message_person_created", "person", "created"),
 )
+
+# Notices to people about their own keys, factors and secrets. Roles that cause one add
+# its row; chores alone change or delete it, so that nobody takes one back. Words are
+# looked up as it is sent.
+security_notice = Table(
+    "security_notice",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("person", Id, ForeignKey("person.id"), nullable=False),
+    Column("kind", String(40), nullable=False),
+    Column("state", String(16), nullable=False),
+    # The last answer of the server, without addresses.
+    Column("answer", Text, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("due", Instant, nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("ended", Instant),
+    Column("lease_owner", Text),
+    Column("lease_until", Instant),
+    Column("fence", Integer, nullable=False),
+    Index("ix_security_notice_state_due", "state", "due"),
+    Index("ix_security_notice_ended", "ended"),
+    Index("ix_security_notice_person_created", "person", "created"),
+)

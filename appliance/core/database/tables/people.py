@@ -131,6 +131,9 @@ signing_secret = Table(
     Column("verifier_sha256", String(64), nullable=False),
     Column("counted", Integer, nullable=False),
     Column("locked_at", Instant),
+    # Keyed proof of when `counted` was last set to nothing, and by whom it may be.
+    # Empty: never, or by a version before 0007.
+    Column("cleared", Text),
     Index("ix_signing_secret_locked_at", "locked_at"),
 )
 

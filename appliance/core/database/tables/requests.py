@@ -207,6 +207,23 @@ signature_request = Table(
     sqlite_autoincrement=True,
 )
 
+# The document of a request as its signer last fetched it; kept where others who sign
+# give the request another one.
+shown_document = Table(
+    "shown_document",
+    metadata,
+    Column(
+        "request",
+        Serial,
+        ForeignKey("signature_request.id", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("sha256", String(64), nullable=False),
+    # True: its file or a page of it. False: a list or an answer named it.
+    Column("drawn", Boolean, nullable=False),
+)
+
 # What an integrator may know of what happened: written with the audit's rows.
 integrator_event = Table(
     "integrator_event",

@@ -58,4 +58,6 @@ worker_status = Table(
     Column("at", Instant, nullable=False),
     Column("hsm", String(16), nullable=False),
     Column("reason", Text, nullable=False),
+    # Newest format of activations that the process knows. None: the version before.
+    Column("activation_format", Integer),
 )

@@ -1,0 +1,154 @@
+"""`rubrica upgrade`: end what the release before still needs, once nobody needs it.
+
+    rubrica upgrade            tells what stands in the way; changes nothing
+    rubrica upgrade --close    ends the earlier formats on this machine
+
+While an installation is upgraded, activations of the release before count beside those
+of this one. They bind less, and a host of theirs needs no key of its own. A file of
+each machine ends that, never a row: whoever writes to the database could write the row
+too.
+"""
+
+import argparse
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from appliance.cli.terminal import run_async, say
+from appliance.core.secrets.own_host import pin_format
+from appliance.domain.activation import ActivationFormat
+from appliance.operations import system
+from appliance.settings import Settings, SettingsError, load_settings
+
+if TYPE_CHECKING:
+    from appliance.operations.upgrade_obstacles import Obstacle
+
+_SYSTEMD: Final = Path("/run/systemd/system")
+_FRONTS: Final = frozenset({"api", "embed"})
+_NO_FRONTS: Final = "--no-fronts"
+REMEDY: Final = " -> "
+"""Between what is wrong and what to do about it, in a line."""
+
+
+def register(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    """Add `upgrade`.
+
+    Args:
+        commands: of the `rubrica` parser.
+    """
+    upgrade = commands.add_parser(
+        "upgrade",
+        help="tell whether an upgrade can be closed on this machine, and close it",
+        epilog="Run it on every machine, once each runs this version and its fronts "
+        "admit every signing host. Exit status: 0, nothing stands in the way, or it "
+        "is closed; 1, something does, each in a line; 75, the database is away; 78, "
+        "the settings or the file cannot be used.",
+    )
+    what = upgrade.add_mutually_exclusive_group()
+    what.add_argument(
+        "--close",
+        action="store_true",
+        help="let nothing of the release before count any more, for good",
+    )
+    what.add_argument(
+        "--hosts",
+        action="store_true",
+        help="tell of signing hosts alone that the fronts here do not believe",
+    )
+    upgrade.add_argument(
+        _NO_FRONTS,
+        action="store_true",
+        help="this machine has no front: it need not admit signing hosts",
+    )
+    upgrade.set_defaults(run=_upgrade)
+
+
+def _upgrade(args: argparse.Namespace) -> int:
+    settings = load_settings(args.settings)
+    if args.hosts:
+        return run_async(_look_at_hosts, args)
+    if not args.close:
+        return run_async(
+            lambda given: _look(given, has_fronts=not args.no_fronts), args
+        )
+    if is_closed(settings):
+        say("closed already: nothing of the release before counts on this machine")
+        return 0
+    if _as_root():
+        # Root reads no role's password: the role that may ask the database does.
+        has_fronts = not (args.no_fronts or _fronts_are_elsewhere())
+        more = () if has_fronts else (_NO_FRONTS,)
+        command = system.rubrica_command(
+            "upgrade", *more, settings_file=args.settings.absolute()
+        )
+        status = subprocess.run(command, check=False).returncode  # noqa: S603 (our own words)
+    else:
+        status = run_async(
+            lambda given: _look(given, has_fronts=not args.no_fronts), args
+        )
+    if status != 0:
+        say("not closed: everything works as before; mend that, and run it again")
+        return status
+    try:
+        pin_format(settings, max(ActivationFormat))
+    except OSError as exc:
+        msg = f"{settings.activation_format_file}: cannot be written ({exc.strerror})"
+        raise SettingsError(msg) from exc
+    say(f"closed: {settings.activation_format_file}")
+    return 0
+
+
+def _as_root() -> bool:
+    return os.geteuid() == 0 and _SYSTEMD.is_dir()
+
+
+def _fronts_are_elsewhere() -> bool:
+    from appliance.operations.units import left_out  # noqa: PLC0415 (asks systemd)
+
+    return set(left_out()) >= _FRONTS
+
+
+def is_closed(settings: Settings) -> bool:
+    """Return whether nothing of the release before counts on this machine.
+
+    Args:
+        settings: of the installation.
+    """
+    from appliance.keys.activation_format import PinnedFormat  # noqa: PLC0415 (heavy)
+
+    oldest = PinnedFormat(settings.activation_format_file).oldest
+    return oldest is max(ActivationFormat)
+
+
+async def _look_at_hosts(settings: Settings) -> int:
+    """Say which hosts are not believed; the exit status."""
+    from appliance.operations.upgrade_obstacles import (  # noqa: PLC0415 (heavy)
+        obstacles,
+    )
+
+    found = await obstacles(settings, has_fronts=True)
+    of_hosts = [each for each in found if each.is_of_host]
+    for each in of_hosts:
+        say(f"{each.what}{REMEDY}{each.remedy}")
+    return 1 if of_hosts else 0
+
+
+async def _look(settings: Settings, *, has_fronts: bool) -> int:
+    """Say what stands in the way; the exit status."""
+    from appliance.operations.upgrade_obstacles import (  # noqa: PLC0415 (heavy)
+        obstacles,
+    )
+
+    found: list[Obstacle] = await obstacles(settings, has_fronts=has_fronts)
+    for each in found:
+        say(f"{each.what}{REMEDY}{each.remedy}")
+    if found:
+        return 1
+    if is_closed(settings):
+        say("closed: nothing of the release before counts on this machine")
+    else:
+        say("ready: `rubrica upgrade --close` ends what the release before needed")
+    return 0

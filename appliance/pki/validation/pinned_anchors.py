@@ -1,0 +1,85 @@
+"""Roots of outside CAs that a signing host believes, from a file of its own.
+
+The trust store of the record lets chains be imported. That a key signs with such a
+chain is for the host's operator to allow: nobody writes this file over the network.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from appliance.domain.errors import ApplianceError, ChainRefusedError, ErrorCode
+from appliance.pki.validation.certificate_rules import der_of, reading
+
+_PEM: Final = re.compile(
+    rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL
+)
+
+
+class PinnedAnchors:
+    """Certificates of a PEM file, read again whenever the file is another.
+
+    Args:
+        path: of the file; without it nothing is pinned.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read_at: tuple[int, int, int] | None = None
+        self._anchors: tuple[bytes, ...] = ()
+
+    def certificates(self) -> tuple[bytes, ...]:
+        """Every pinned root, DER.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: the file is there and cannot be read.
+        """
+        try:
+            stat = self._path.stat()
+            version = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            if version != self._read_at:
+                self._anchors = parse(self._path.read_bytes())
+                self._read_at = version
+        except FileNotFoundError:
+            self._anchors, self._read_at = (), None
+        except OSError as exc:
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+        return self._anchors
+
+
+def parse(pem: bytes) -> tuple[bytes, ...]:
+    """The certificates of a file; a damaged block is passed over, and so not believed.
+
+    Args:
+        pem: certificates, and any text between them.
+    """
+    anchors: list[bytes] = []
+    for block in _PEM.findall(pem):
+        try:
+            with reading():
+                anchors.append(der_of(x509.load_pem_x509_certificate(block)))
+        except ChainRefusedError:
+            continue
+    return tuple(anchors)
+
+
+def to_pem(anchors: Sequence[bytes]) -> bytes:
+    """Roots as the file has them, each below its name and fingerprint.
+
+    Args:
+        anchors: DER.
+    """
+    blocks = []
+    for der in anchors:
+        root = x509.load_der_x509_certificate(der)
+        sha256 = hashlib.sha256(der).hexdigest()
+        # On one line, without dashes: a name begins no block.
+        name = " ".join(root.subject.rfc4514_string().replace("-----", "").split())
+        head = f"# {name}\n# SHA-256 {sha256}\n"
+        blocks.append(head.encode() + root.public_bytes(Encoding.PEM))
+    return b"".join(blocks)

@@ -1,0 +1,1 @@
+"""The record compared with the audit: what happened without what must precede it."""
