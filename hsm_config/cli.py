@@ -28,7 +28,7 @@ from appliance.settings import (
     SettingsError,
     load_settings,
 )
-from hsm_config import host_commands
+from hsm_config import host_arguments
 
 _EX_CONFIG: Final = 78
 """Exit code of an unusable settings file. Source: sysexits(3)."""
@@ -98,7 +98,7 @@ def register(
             action="store_true",
             help="ask for the tokens' PINs, wherever else the settings have them",
         )
-    host_commands.register(commands)
+    host_arguments.register(commands)
     for point in sorted(entry_points(group="rubrica.hsm")):
         point.load()(commands)
 

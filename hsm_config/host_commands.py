@@ -1,12 +1,4 @@
-"""`rubrica hsm host-key` and `rubrica hsm admit`: which signing hosts fronts believe.
-
-    rubrica hsm host-key                    on the signing host
-    rubrica hsm admit NAME KEY              on each machine with a front
-    rubrica hsm admit --list
-    rubrica hsm admit --remove NAME
-
-Neither opens the HSM.
-"""
+"""Work of `rubrica hsm host-key` and `rubrica hsm admit`; neither opens the HSM."""
 
 import argparse
 import sys
@@ -17,42 +9,12 @@ from appliance.core.secrets.own_host import prepare_own_host
 from appliance.settings import Settings, SettingsError, load_settings
 
 
-def register(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
-) -> None:
-    """Add both commands.
+def host_key(args: argparse.Namespace) -> int:
+    """Show the key of this signing host, made where there is none; the exit status.
 
-    Args:
-        commands: of `rubrica hsm`.
+    Raises:
+        SettingsError: a file cannot be used.
     """
-    key = commands.add_parser(
-        "host-key",
-        help="show this signing host's public key, for `hsm admit` on the fronts",
-        epilog="The key is made where there is none. Nobody signs by it: fronts seal "
-        "signing passwords to hosts that they know by their keys.",
-    )
-    key.add_argument(
-        "--here",
-        action="store_true",
-        help="admit this host to the fronts of this machine, as `hsm init` does",
-    )
-    key.set_defaults(run=_host_key, ask_pin=False)
-    admit = commands.add_parser(
-        "admit",
-        help="let the fronts of this machine believe a signing host by its key",
-        epilog="Compare the fingerprint with the one that the host shows. Fronts take "
-        "the change up by themselves. Exit status: 0; 1, --remove found no such host; "
-        "78, the name, the key or the file cannot be used.",
-    )
-    admit.add_argument("name", nargs="?", help="as `hsm host-key` shows it")
-    admit.add_argument("key", nargs="?", help="as `hsm host-key` shows it")
-    other = admit.add_mutually_exclusive_group()
-    other.add_argument("--list", action="store_true", help="show the admitted hosts")
-    other.add_argument("--remove", metavar="NAME", help="admit a host no longer")
-    admit.set_defaults(run=_admit, ask_pin=False)
-
-
-def _host_key(args: argparse.Namespace) -> int:
     settings = load_settings(args.settings)
     own = prepare_own_host(settings, here=args.here)
     _say(f"{'made' if own.is_key_new else 'kept'}  {settings.host_key_file}")
@@ -66,7 +28,7 @@ def _host_key(args: argparse.Namespace) -> int:
     return 0
 
 
-def _admit(args: argparse.Namespace) -> int:
+def admit(args: argparse.Namespace) -> int:
     """Run the command; its exit status.
 
     Raises:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from appliance.cli.terminal import run_async, say
-from appliance.core.secrets.own_host import pin_format
 from appliance.domain.activation import ActivationFormat
 from appliance.operations import system
 from appliance.settings import Settings, SettingsError, load_settings
@@ -93,11 +92,17 @@ def _upgrade(args: argparse.Namespace) -> int:
         say("not closed: everything works as before; mend that, and run it again")
         return status
     try:
+        from appliance.core.secrets.own_host import (  # noqa: PLC0415 (heavy)
+            pin_format,
+        )
+
         pin_format(settings, max(ActivationFormat))
     except OSError as exc:
         msg = f"{settings.activation_format_file}: cannot be written ({exc.strerror})"
         raise SettingsError(msg) from exc
     say(f"closed: {settings.activation_format_file}")
+    if settings.database.url != "sqlite":
+        say("then, where the tables are migrated: rubrica migrate, once more")
     return 0
 
 
