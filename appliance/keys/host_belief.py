@@ -66,6 +66,15 @@ class KeyBelief:
         self._by: object = None
         """Versions of the files by which `_believed` was found."""
 
+    @property
+    def oldest(self) -> ActivationFormat:
+        """The oldest format that counts here.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: the file that says so cannot be read.
+        """
+        return self._formats.oldest
+
     def standing(self, key: ActivationKey) -> KeyStanding:
         """Return whether a key is believed, or what it lacks.
 

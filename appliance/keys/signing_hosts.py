@@ -89,7 +89,8 @@ class SigningHosts:
         now = self._clock.now()
         # Workers first: each publishes its host's key before it says it is alive.
         hosts = await WorkerStore(transaction).signing_hosts(now - ALIVE)
-        return hosts, await ActivationKeyStore(transaction).published()
+        since = self._belief.oldest.epoch_at(now) - 1
+        return hosts, await ActivationKeyStore(transaction).published(since)
 
     def _chosen(
         self, hosts: Sequence[str], published: Sequence[ActivationKey]
