@@ -55,7 +55,7 @@ def activation_count(documents: int) -> int:
 
 
 class ActivationFormat(IntEnum):
-    """What a consent binds, and how its hosts number their activation keys.
+    """Format of a consent: its bound values, and the numbering of activation keys.
 
     A seal is of the format of the key that it was sealed to, and the number of that
     key's epoch tells which: no row says it. The oldest format that counts on a machine
@@ -63,7 +63,7 @@ class ActivationFormat(IntEnum):
     """
 
     FIRST = 1
-    """Of releases up to 0.1: epochs of ten minutes."""
+    """Format of releases up to 0.1; an epoch lasts ten minutes."""
     WHOLE = 2
     """Epochs of one minute."""
 
@@ -283,7 +283,7 @@ class ActivationKey:
     signature: bytes = field(repr=False)
     made: datetime
     host_signature: bytes | None = field(default=None, repr=False)
-    """Of the host's own key; None in format 1."""
+    """Signature by the host's own key; None in format 1."""
 
     @property
     def format(self) -> ActivationFormat:

@@ -43,7 +43,7 @@ Resolves = Callable[[RequestView], SignatureProfile]
 
 @dataclass(frozen=True, slots=True)
 class ConsentSigner:
-    """Who signs, with which certificate."""
+    """The signer, with the certificate that signs."""
 
     name: str
     cuil: str
@@ -76,7 +76,7 @@ class ConsentSigner:
 
 @dataclass(frozen=True, slots=True)
 class DocumentTerms:
-    """What one signature relies on beside the signer's command."""
+    """Inputs of one signature beside the signer's command."""
 
     basis_sha256: str
     """`Inspection.basis_sha256` of the document, hex."""

@@ -26,7 +26,7 @@ MAX_REQUEST_ID = 2**53 - 1
 """The largest integer that every JSON reader keeps exactly (RFC 8259, 6)."""
 
 UPKEEP = "upkeep:"
-"""How the name of an upkeep begins among what workers are notified of."""
+"""Prefix of an upkeep's name among the notifications to workers."""
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _LOW_48 = (1 << 48) - 1
 _BELOW_VERSION = (1 << 76) - 1

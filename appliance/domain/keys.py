@@ -112,7 +112,7 @@ class KeyReference:
 
     @property
     def is_own(self) -> bool:
-        """Whether it names a key of the installation, made already or to be made.
+        """True of a key of the installation, made already or to be made.
 
         Everything on the pki token is the installation's. On the firma token these are
         the keep-alive key, the worker identity, each master key and generation, and

@@ -21,7 +21,7 @@ from appliance.domain.keys import DigestAlgorithm
 
 
 class JobKind(StrEnum):
-    """What a job's material is for."""
+    """Purpose of a job's material."""
 
     ACTIVATION = "activation"
     UPKEEP = "upkeep"
@@ -29,7 +29,7 @@ class JobKind(StrEnum):
 
 
 class MaterialKind(StrEnum):
-    """What is fetched."""
+    """Kind of the material."""
 
     TIMESTAMP = "timestamp"
     """A token of an authority outside."""
@@ -38,7 +38,7 @@ class MaterialKind(StrEnum):
 
 
 class MaterialState(StrEnum):
-    """How far it is."""
+    """Progress."""
 
     WANTED = "wanted"
     THERE = "there"

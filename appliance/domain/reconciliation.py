@@ -207,7 +207,7 @@ class PersonHistory:
     certificates: list[CertificateRow] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     tasks: dict[str, Event] = field(default_factory=dict)
-    """What recorded that a task was asked for, by task."""
+    """Events that recorded a task's order, by task."""
 
     def add(self, row: CredentialRow | CertificateRow | Event) -> None:
         """Add a row of record or audit."""

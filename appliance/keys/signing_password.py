@@ -68,7 +68,7 @@ class PasswordCheck:
 
     right: bool
     verifier_sha256: str = field(repr=False)
-    """Of the password tried; never stored of a wrong one."""
+    """Hash of the tried password's verifier; never stored of a wrong one."""
     unlock: UnlockKeys = field(repr=False, default_factory=dict)
     """By credential asked for; empty of a wrong password."""
     renewed: NewSecret | None = None

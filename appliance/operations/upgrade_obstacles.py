@@ -1,4 +1,4 @@
-"""What stands in the way of closing an upgrade: processes, hosts, keys.
+"""Obstacles to closing an upgrade: processes, hosts, keys.
 
 for each in await obstacles(settings, has_fronts=True):
     print(each.what, each.remedy)

@@ -470,7 +470,7 @@ class DocumentSigner:
     async def _checked_with(
         self, work: ClaimedActivation, key: UsableKey
     ) -> tuple[Person, Credential]:
-        """As `_checked`, of the key that was unlocked.
+        """Check as `_checked` does; the unlocked key is still the credential's.
 
         Raises:
             CredentialRefusedError: the credential has another key by now, or the key

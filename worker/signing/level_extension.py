@@ -118,7 +118,7 @@ class _Target:
         return reaches(self.wanted, _L.B_LT)
 
     def has_drafts(self, reached: SignatureLevel) -> bool:
-        """Whether authorities outside are asked for a document timestamp."""
+        """True where TSAs outside are asked for a document timestamp."""
         is_stamped = self.wanted is _L.B_LTA or not reaches(reached, _L.B_T)
         return is_stamped and self.tsa != INTERNAL
 

@@ -1,4 +1,4 @@
-"""How far the upgrade of an installation has come, as this machine knows it."""
+"""Progress of an installation's upgrade, as this machine knows it."""
 
 from appliance.domain.activation import ActivationFormat
 from appliance.keys.activation_format import PinnedFormat

@@ -176,7 +176,7 @@ POLICIES: Final = (
         f"AS RESTRICTIVE FOR INSERT WITH CHECK ({_kinds()})",
     ),
 )
-"""Who may read the audit, `RIGHTS` says; policies say nothing of it."""
+"""Reading the audit is a matter of `RIGHTS`; policies say nothing of it."""
 
 _TABLES: Final = tuple(dict.fromkeys(policy.table for policy in POLICIES))
 # What PostgreSQL makes of a definition, and a hash of it: the comment names both, so

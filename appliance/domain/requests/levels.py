@@ -103,7 +103,7 @@ class Upkeep:
     tsa: tuple[str, ...] = INTERNAL
     """As `SignatureProfile.tsa`."""
     outside: bool = False
-    """Whether servers outside are needed; settled once, with the signature."""
+    """True where servers outside are needed; settled once, with the signature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class UpkeepClaim:
     fence: int
     tsa: tuple[str, ...] = INTERNAL
     outside: bool = False
-    """Whether servers outside are needed."""
+    """True where servers outside are needed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def of_backup(made: datetime | None, now: datetime, *, trial: bool) -> Verdict |
 
 
 def of_audit(outcome: AuditCheck | None) -> Verdict | None:
-    """Whether the last check of the audit found something; None: there was none.
+    """True where the last check of the audit found something; None: there was none.
 
     Args:
         outcome: of `rubrica audit verify`.

@@ -71,7 +71,7 @@ class Statement:
     not_before: datetime
     not_after: datetime
     vouched_by: VouchedBy | None
-    """Who answered for the identity, by the certificate's policy; None: not said."""
+    """Voucher for the identity, by the certificate's policy; None: not said."""
 
     def demand_at(self, at: datetime) -> None:
         """Refuse a time at which the certificate is not valid.
@@ -138,7 +138,7 @@ def _names(signer: x509.Certificate) -> list[str]:
 
 
 def _vouched_by(signer: x509.Certificate) -> VouchedBy | None:
-    """Who answered for a person, where exactly one policy of the project says so."""
+    """Voucher for a person, where exactly one policy of the project names one."""
     found = extension(signer, x509.CertificatePolicies)
     if found is None:
         return None

@@ -75,7 +75,7 @@ class Kept:
         return str(next(row.state for row in rows if row.id == self.request))
 
     def over(self) -> bool:
-        """True once nobody is signing it."""
+        """True once no worker is signing it."""
         return self.state != RequestState.IN_PROGRESS.value
 
     def audited(self, kind: EventKind) -> list[dict[str, Any]]:

@@ -63,7 +63,7 @@ class Looking:
     client: Any
 
     async def look(self, code: str, address: str = "192.0.2.1") -> str:
-        """The page of a code, for somebody at an address."""
+        """The page of a verification code, asked for from an IP address."""
         answer = await self.client.get(
             f"/verificar/{code}",
             headers={"Accept": "text/html", "Accept-Language": "es"},

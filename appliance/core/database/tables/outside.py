@@ -1,4 +1,4 @@
-"""What signing workers, who have no network, want of servers outside."""
+"""Material that signing workers, which have no network, want of servers outside."""
 
 from sqlalchemy import (
     BigInteger,
