@@ -7,6 +7,7 @@ Source: docs/keys.md "What is claimed", "What is not claimed".
 """
 
 import hashlib
+import json
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -55,7 +56,12 @@ from tests.functional.powers.writer_scene import (
 )
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.backends import LOTE
-from tests.support.appliance.http_calls import problem, sign, sign_at_last
+from tests.support.appliance.http_calls import (
+    command,
+    problem,
+    sign,
+    sign_at_last,
+)
 from tests.support.documents import pdfs
 from tests.support.documents.validators import pyhanko_valid
 from tests.support.faults.fault_injection import held, until
@@ -225,6 +231,77 @@ def test_extra_document_in_a_batch_signs_nothing(
         until(lambda: {state_of(appliance, r) for r in requests} == {"firmada"})
         assert answer.status_code in {200, 202}
     assert state_of(appliance, other) == RequestState.PENDING.value
+
+
+# -- swap, before the call -------------------------------------------------------------
+
+
+def swapped(appliance: Appliance, person: TestPerson, request: int) -> str:
+    """Put another document, and a reason, into a request; the document's SHA-256."""
+    text = secrets.token_hex(8)
+    other = appliance.new_request(person, pdfs.one_page(text=text), "otro.pdf")
+    values = row_of(appliance, _REQUEST, id=other)
+    which = update(_REQUEST).where(_REQUEST.c.id == request)
+    write(
+        appliance,
+        which.values(
+            document=values.document,
+            original_sha256=values.original_sha256,
+            preset={"motivo": "Cedo todos mis derechos"},
+        ),
+    )
+    return original_of(appliance, other)
+
+
+def test_document_swapped_before_a_call_that_names_it_is_refused(
+    appliance: Appliance, victim: TestPerson
+) -> None:
+    """Neither by its hash nor by its file; nothing is consented to."""
+    request = appliance.new_request(victim, pdfs.one_page())
+    options = json.dumps(command(victim, request))
+    with appliance.client(victim) as client:
+        seen = client.get(f"/solicitudes/{request}/original")
+        swapped(appliance, victim, request)
+        named = client.post(
+            "/solicitudes/firmar",
+            json=command(victim, request),
+            headers={"If-Match": seen.headers["ETag"]},
+        )
+        sent = client.post(
+            "/solicitudes/firmar",
+            files={
+                "file": ("c.pdf", seen.content, "application/pdf"),
+                "options": (None, options, "application/json"),
+            },
+        )
+
+    problem(named, 412, "DOCUMENT_CHANGED")
+    problem(sent, 422, "DOCUMENT_MISMATCH")
+    assert audited(appliance, EventKind.ACTIVATION_CREATED, request) == []
+
+
+def test_document_swapped_before_a_call_that_names_none_is_signed(
+    appliance: Appliance, victim: TestPerson
+) -> None:
+    """Such a call consents to what the rows say: another file, with a reason of theirs.
+
+    Neither `audit reconcile` nor the page of the signature tells of it.
+    """
+    request = appliance.new_request(victim, pdfs.one_page())
+    with appliance.client(victim) as client:
+        seen = client.get(f"/solicitudes/{request}/original")
+        sha256 = swapped(appliance, victim, request)
+        answer = sign_at_last(client, victim, request)
+        made = client.get(f"/solicitudes/{request}/documento").content
+
+    assert answer.status_code == httpx.codes.OK, answer.text
+    assert sha256 not in seen.headers["ETag"]
+    (consent,) = audited(appliance, EventKind.ACTIVATION_CREATED, request)
+    assert consent["documentSha256"] == sha256
+    assert not made.startswith(seen.content)
+    assert b"Cedo todos mis derechos" in made
+    assert SIGNED in look(appliance, code_of(appliance, request))
+    assert unexplained(appliance, request=request) == set()
 
 
 # -- version ---------------------------------------------------------------------------
