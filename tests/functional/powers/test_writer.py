@@ -73,6 +73,8 @@ _REQUEST: Final = tables.signature_request
 _ITEM: Final = tables.activation_item
 _SIGNED: Final = tables.signed_document
 _CREDENTIAL: Final = tables.credential
+FORGED_REASON: Final = "Cedo todos mis derechos"
+"""Why something is said to be signed, by the writer's row."""
 
 
 @pytest.fixture(scope="module", params=DATABASES)
@@ -247,7 +249,7 @@ def swapped(appliance: Appliance, person: TestPerson, request: int) -> str:
         which.values(
             document=values.document,
             original_sha256=values.original_sha256,
-            preset={"motivo": "Cedo todos mis derechos"},
+            preset={"motivo": FORGED_REASON},
         ),
     )
     return original_of(appliance, other)
@@ -299,9 +301,29 @@ def test_document_swapped_before_a_call_that_names_none_is_signed(
     (consent,) = audited(appliance, EventKind.ACTIVATION_CREATED, request)
     assert consent["documentSha256"] == sha256
     assert not made.startswith(seen.content)
-    assert b"Cedo todos mis derechos" in made
+    assert FORGED_REASON.encode() in made
     assert SIGNED in look(appliance, code_of(appliance, request))
     assert unexplained(appliance, request=request) == set()
+
+
+@pytest.mark.parametrize("given", [{}, {"motivo": "Conformidad"}], ids=["none", "own"])
+def test_reason_swapped_before_a_call_that_gives_none_is_signed(
+    appliance: Appliance, victim: TestPerson, given: dict[str, str]
+) -> None:
+    """The call names its document; what it leaves out of the look, the rows say."""
+    request = appliance.new_request(victim, pdfs.one_page())
+    with appliance.client(victim) as client:
+        seen = client.get(f"/solicitudes/{request}/original")
+        which = update(_REQUEST).where(_REQUEST.c.id == request)
+        write(appliance, which.values(preset={"motivo": FORGED_REASON}))
+        client.headers["If-Match"] = seen.headers["ETag"]
+        answer = sign_at_last(client, victim, request, **given)
+        del client.headers["If-Match"]
+        made = client.get(f"/solicitudes/{request}/documento").content
+
+    assert answer.status_code == httpx.codes.OK, answer.text
+    assert made.startswith(seen.content)
+    assert (FORGED_REASON.encode() in made) is not bool(given)
 
 
 # -- version ---------------------------------------------------------------------------
