@@ -17,12 +17,7 @@ from typing import Any, Final, TypeVar, cast
 from sqlalchemy import Executable
 from sqlalchemy.exc import DBAPIError
 
-from appliance.bootstrap import (
-    AdminServiceRegistry,
-    ServiceRegistry,
-    open_admin,
-    open_front,
-)
+from appliance.bootstrap import ServiceRegistry, open_front
 from appliance.core.database import tables
 from appliance.core.database.engines import open_engines
 from appliance.core.database.rights import OWNER, Role
@@ -103,17 +98,6 @@ class Installed:
             name = role.value.removeprefix("rubrica-")
             async with open_front(self.settings(role), SystemClock(), name) as front:
                 return await work(front)
-
-        return run_apart(run())
-
-    def administer(
-        self, work: Callable[[AdminServiceRegistry], Awaitable[Result]]
-    ) -> Result:
-        """Run code in `admin`, likewise."""
-
-        async def run() -> Result:
-            async with open_admin(self.settings(Role.ADMIN), SystemClock()) as admin:
-                return await work(admin)
 
         return run_apart(run())
 
