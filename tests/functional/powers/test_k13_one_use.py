@@ -117,6 +117,11 @@ def consented(appliance: Appliance, person: TestPerson) -> Kept:
     request = appliance.new_request(person, pdfs.one_page())
     with appliance.client(person) as client:
         assert sign(client, person, request).status_code == 202
+    return kept_rows(appliance, request)
+
+
+def kept_rows(appliance: Appliance, request: int) -> Kept:
+    """Read the rows of a consent that no worker went on with."""
     items = [row for row in read_rows(appliance, _ITEM) if row.request == request]
     one = items[0].activation
     (activation,) = [row for row in read_rows(appliance, _A) if row.id == one]
