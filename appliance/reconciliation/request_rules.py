@@ -188,10 +188,8 @@ def _published(history: RequestHistory) -> Iterator[Finding]:
             "the record calls it signed, and nobody recorded that",
             request=history.request,
         )
-    told = {
-        each.text("sha256")
-        for each in history.of(EventKind.REQUEST_SIGNED, EventKind.DOCUMENT_RAISED)
-    }
+    told = {each.text("sha256") for each in signed}
+    told |= {_raised_to(each) for each in history.of(EventKind.DOCUMENT_RAISED)}
     for version in history.versions:
         if version.sha256 not in told:
             yield Finding(
@@ -201,3 +199,10 @@ def _published(history: RequestHistory) -> Iterator[Finding]:
                 at=version.made,
                 request=history.request,
             )
+
+
+def _raised_to(event: Event) -> str:
+    """Return the SHA-256 of the version that level upkeep recorded; empty if none."""
+    after = event.detail.get("after")
+    sha256 = after.get("sha256") if isinstance(after, Mapping) else None
+    return sha256 if isinstance(sha256, str) else ""
