@@ -160,6 +160,8 @@ class SignatureProofs:
             return _UNCHECKED
         if examined.report is None:
             return SignatureProof(Answer.NO)
+        if not _continues_first(examined.earlier, place):
+            return SignatureProof(Answer.NO)
         found = _located(examined.report, place)
         if found is None:
             # A revision that cannot be read may hide it.
@@ -257,6 +259,23 @@ def _begun_with(pdf: bytes, sizes: Sequence[tuple[str, int]]) -> frozenset[str]:
         if digest.hexdigest() == sha256:
             found.add(sha256)
     return frozenset(found)
+
+
+def _continues_first(earlier: frozenset[str], place: SignaturePlace) -> bool:
+    """Return whether a file begins with the first version of the request's document.
+
+    Whatever is published later only appends. A file of other bytes is not what was
+    signed, whoever signed that.
+
+    Args:
+        earlier: versions that the file begins with.
+        place: of the signature; a file that is the first version begins with none.
+    """
+    return all(
+        version.sha256 in earlier
+        for version in place.versions[1:]
+        if (version.request, version.number) == (place.request, 1)
+    )
 
 
 def _named_code(signature: SignatureReport) -> str | None:
