@@ -428,7 +428,7 @@ def test_file_of_the_operators_as_a_recovered_document(
 ) -> None:
     """`documents recover` believes signatures by roots that the record trusts.
 
-    A root of the operator's own is one once they add it; anchor and recovery tell.
+    A root of the operator's own is one once they add it. Both leave a row.
     """
     commands = Commands(appliance, is_prod=False)
     outside = OutsideCa(datetime.now(UTC).replace(microsecond=0))
@@ -449,6 +449,11 @@ def test_file_of_the_operators_as_a_recovered_document(
         return
     assert audited(appliance, EventKind.ANCHOR_ADDED)
     assert audited(appliance, EventKind.REQUEST_SIGNED)[-1]["recovered"] is True
+    # Its signature has no code, and so no page.
+    items = read_rows(appliance, tables.activation_item)
+    assert request not in {row.request for row in items}
+    # No check of the audit tells: a document that was recovered is explained.
+    assert appliance.rubrica("audit", "verify").returncode == 0
 
 
 # -- guess ---------------------------------------------------------------------------
