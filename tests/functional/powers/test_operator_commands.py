@@ -222,11 +222,12 @@ def _chain(place: Place) -> Sequence[str]:
 def _serial(place: Place) -> str:
     """Serial number of the victim's certificate of the internal CA."""
     key = place.appliance.credential(place.victim)
-    return next(
-        row.serial
+    (made,) = [
+        row
         for row in read_rows(place.appliance, tables.certificate)
         if row.credential == key.id
-    )
+    ]
+    return str(made.serial)
 
 
 def _named(name: str) -> Callable[[Place], Sequence[str]]:

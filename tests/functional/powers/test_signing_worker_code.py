@@ -13,7 +13,7 @@ import hashlib
 import io
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, TypeVar
@@ -72,7 +72,7 @@ def appliance(request: pytest.FixtureRequest) -> Appliance:
 
 
 @pytest.fixture(scope="module")
-def victim(appliance: Appliance) -> Iterator[TestPerson]:
+def victim(appliance: Appliance) -> TestPerson:
     """Somebody who signs."""
     return appliance.new_person("Ana Ruiz")
 
