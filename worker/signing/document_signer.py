@@ -377,7 +377,7 @@ class DocumentSigner:
             signed += await self._use_key(work, waiting, key, result.ended, stages)
         # 3. Timestamp, check, store and publish them, as far as what they need of
         # servers outside was fetched.
-        if signed:
+        if signed and await self._is_stated(work, signed, result.ended):
             result.ended |= await self.completion.complete(work, signed, stages)
         self.pace.took(len(group), time.monotonic() - begun)
         return result
@@ -479,6 +479,27 @@ class DocumentSigner:
         for document in documents:
             crash_point(KEYED, document.request)
         return made
+
+    async def _is_stated(
+        self, work: ClaimedActivation, signed: Sequence[DocumentInWork], ended: Ended
+    ) -> bool:
+        """Check whose key made stored signatures, before any of them is published.
+
+        They need no seal: whoever writes rows would have a signature of their own
+        published, by a certificate of their own.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        if work.person is None or work.credential is None:
+            return False
+        try:
+            # Dates counted when the key was used.
+            await self.statements.demand(work.person, work.credential)
+        except CredentialRefusedError as exc:
+            ended |= ended_by(exc, signed)
+            return False
+        return True
 
     async def _checked_with(
         self, work: ClaimedActivation, key: UsableKey
