@@ -281,7 +281,10 @@ class DocumentSigner:
             raise ActivationInvalidError("seal")
         bound = claim.seal.format
         if bound is ActivationFormat.FIRST:
-            return activation_data(claim, credential.key_version)
+            try:
+                return activation_data(claim, credential.key_version)
+            except ValueError as exc:
+                raise ActivationInvalidError("seal") from exc
         own = self.completion.profile.to_json()
         if claim.profile is not None and claim.profile != own:
             raise ProfileDiffersError
