@@ -6,7 +6,6 @@
 The CA's key never leaves the HSM; `docs/pki.md` describes the certificates.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,12 +13,7 @@ from typing import Final
 from cryptography import x509
 
 from appliance.domain.certificates import CertificateRecord, serial_text
-from appliance.domain.errors import (
-    ApplianceError,
-    ErrorCode,
-    HsmRefusedError,
-    HsmUnavailableError,
-)
+from appliance.domain.errors import ApplianceError, ErrorCode, HsmRefusedError
 from appliance.domain.ids import CredentialId
 from appliance.domain.keys import KeyAlgorithm, KeyReference
 from appliance.domain.vocab import CertificateKind, Environment, VouchedBy
@@ -90,12 +84,10 @@ class Authority:
     ) -> IssuedCertificate:
         """Make a person's key and have it certified.
 
-        May be repeated after a kill: what an earlier try left under this id is
-        destroyed first. The caller commits the result; until then nothing can
-        be signed with the key.
+        The caller commits the result; until then nothing can be signed with the key.
 
         Args:
-            ref: the credential's key, which no credential in use has.
+            ref: under which nothing is on the token.
             algorithm: an RSA kind.
             subject: whom to name.
             now: aware.
@@ -105,21 +97,19 @@ class Authority:
 
         Raises:
             FieldInvalidError: name or CUIL cannot stand in a certificate.
-            HsmUnavailableError: the HSM cannot be used now.
+            HsmUnavailableError: the HSM cannot be used now; it may have the key.
+            HsmRefusedError: there is something under this id, which stays as it is.
             ApplianceError: see `issue`; no key is left.
         """
         # Refused before a key is made, where the reason is known by then.
         self._refuse(subject, now)
         signer_name(subject.name, subject.cuil)
-        await self._session.destroy(ref)
+        spki = await self._session.generate(ref, algorithm)
         try:
-            spki = await self._session.generate(ref, algorithm)
             await self._session.self_test(ref)
             return await self.issue(subject, spki, now)
         except ApplianceError:
-            # An HSM that is away keeps it, until the next try or the sweep.
-            with suppress(HsmUnavailableError):
-                await self._session.destroy(ref)
+            await self._session.destroy(ref)
             raise
 
     async def issue(

@@ -65,6 +65,8 @@ _OTHERS: Final = 0o077
 _LOCK: Final = "lock"
 JOURNAL: Final = "journal"
 """Name of the file of `worker.signing.consent_journal` in this folder."""
+NEW_KEY: Final = ".made"
+"""How the names of the files of `worker.pki.new_keys` end, in this folder."""
 _SUFFIX: Final = ".key"
 _OTHER_FILES: Final = frozenset({_LOCK, JOURNAL})
 
@@ -371,7 +373,9 @@ class ActivationFolder:
         """
         with self._locked() as folder:
             for name in os.listdir(folder):  # noqa: PTH208 (of a descriptor)
-                if name not in _OTHER_FILES and not _is_kept(name, now, oldest):
+                if name in _OTHER_FILES or name.endswith(NEW_KEY):
+                    continue
+                if not _is_kept(name, now, oldest):
                     os.unlink(name, dir_fd=folder)
 
     def locked(self) -> AbstractContextManager[int]:

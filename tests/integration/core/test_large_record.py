@@ -239,7 +239,6 @@ async def test_chores(large_core: CoreFixture, large_url: str) -> None:
             job.expire_requests,
             job.fail_tasks,
             tasks.claim_next,
-            tasks.unswept,
             core.claiming().release_own,
             core.claiming().claim_next,
             core.fetching().claim_next,

@@ -29,7 +29,7 @@ hsm_task = Table(
     Column("fence", Integer, nullable=False),
     Column("output", JsonText),
     Column("reason", Text, nullable=False),
-    # When what its killed tries may have left on the token was looked for.
+    # Of versions up to 0.1: when what its killed tries left on the token was looked for.
     Column("swept", Instant),
     # Whose share of the HSM it counts in (a hash), and how many of theirs were open
     # when it came: tasks are taken by turns. Defaults are for rows of earlier versions.
