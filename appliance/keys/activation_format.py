@@ -38,7 +38,10 @@ class PinnedFormat:
         """
         try:
             found = self._path.stat()
-        except FileNotFoundError:
+        except FileNotFoundError as exc:
+            if os.path.lexists(self._path):
+                # A link that leads nowhere now is no missing file.
+                raise self._unreadable() from exc
             return ActivationFormat.FIRST
         except OSError as exc:
             raise self._unreadable() from exc

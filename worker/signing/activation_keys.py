@@ -438,7 +438,10 @@ def _is_kept(name: str, now: datetime, oldest: ActivationFormat) -> bool:
     if not number.isdigit():
         return False
     kind = format_of(int(number))
-    return kind >= oldest and int(number) >= kind.oldest_kept(now)
+    # One that is far ahead was made by a clock that was wrong. Its minute would keep it
+    # for as long as the clock was ahead.
+    newest = kind.epoch_at(now) + kind.epochs_kept
+    return kind >= oldest and kind.oldest_kept(now) <= int(number) <= newest
 
 
 def _read(folder: int, epoch: int) -> bytes | None:

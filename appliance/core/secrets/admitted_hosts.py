@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import structlog
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_der_public_key
@@ -25,6 +26,7 @@ from appliance.core.secrets.host_key import key_text
 from appliance.core.system.durable_files import held, write_durably
 from appliance.settings import SettingsError
 
+_log = structlog.get_logger(__name__)
 _NAME: Final = re.compile(r"[^\s/#][^\s/]{0,254}")
 """Name of a host, as gethostname(2) gives it: no blank, and no `/` as in slots."""
 _HEAD: Final = """\
@@ -46,6 +48,7 @@ class AdmittedHosts:
         self._path = path
         self._read_at: tuple[int, int, int] | None = None
         self._keys: Mapping[str, Ed25519PublicKey] = {}
+        self._is_whole = True
 
     def key_of(self, host: str) -> bytes | None:
         """Return a host's public key, 32 bytes; None if the host is not admitted."""
@@ -70,21 +73,43 @@ class AdmittedHosts:
         return True
 
     @property
-    def version(self) -> tuple[int, int, int] | None:
-        """Another value once the file is another; None while it is not there."""
+    def version(self) -> object:
+        """Another value once the file is another."""
         self._pinned()
-        return self._read_at
+        return self._read_at, self._is_whole
+
+    @property
+    def is_whole(self) -> bool:
+        """False where the file is there and does not say, or not wholly, who it is.
+
+        A host of a line that cannot be read may be admitted all the same.
+        """
+        self._pinned()
+        return self._is_whole
 
     def _pinned(self) -> Mapping[str, Ed25519PublicKey]:
         try:
             found = self._path.stat()
             version = (found.st_ino, found.st_mtime_ns, found.st_size)
             if version != self._read_at:
-                self._keys = _parse(self._path.read_text("utf-8"))
+                text = self._path.read_text("utf-8")
+                self._keys, whole = _parse(text), _is_whole(text)
                 self._read_at = version
+                self._tell(whole=whole)
+        except FileNotFoundError:
+            self._keys, self._read_at = {}, None
+            # A link that leads nowhere now is no missing file.
+            self._tell(whole=not os.path.lexists(self._path))
         except (OSError, UnicodeDecodeError):
             self._keys, self._read_at = {}, None
+            self._tell(whole=False)
         return self._keys
+
+    def _tell(self, *, whole: bool) -> None:
+        """Log, once, that the file is damaged."""
+        if self._is_whole and not whole:
+            _log.error("hosts.list_damaged", path=str(self._path))
+        self._is_whole = whole
 
 
 def listed(path: Path) -> dict[str, bytes]:
@@ -185,6 +210,13 @@ def _parse(text: str) -> dict[str, Ed25519PublicKey]:
         if _NAME.fullmatch(name) and (key := _key(typed.strip())) is not None:
             hosts[name] = key
     return hosts
+
+
+def _is_whole(text: str) -> bool:
+    """Return whether each line is a host, a comment or blank, and there is one."""
+    lines = [line.strip() for line in text.splitlines()]
+    said = [line for line in lines if line and not line.startswith("#")]
+    return bool(lines) and all(_parse(line) for line in said)
 
 
 def _key(text: str) -> Ed25519PublicKey | None:
