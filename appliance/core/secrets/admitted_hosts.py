@@ -9,6 +9,7 @@ One line a host: its name, a blank, and Base64 of its key's SubjectPublicKeyInfo
 Source: RFC 8032; RFC 8410.
 """
 
+import errno
 import os
 import re
 from base64 import b64decode
@@ -17,16 +18,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-import structlog
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from appliance.core.secrets.host_key import key_text
 from appliance.core.system.durable_files import held, write_durably
+from appliance.core.system.pinned_files import PinnedFile, Version
 from appliance.settings import SettingsError
 
-_log = structlog.get_logger(__name__)
 _NAME: Final = re.compile(r"[^\s/#][^\s/]{0,254}")
 """Name of a host, as gethostname(2) gives it: no blank, and no `/` as in slots."""
 _HEAD: Final = """\
@@ -45,8 +45,8 @@ class AdmittedHosts:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read_at: tuple[int, int, int] | None = None
+        self._file = PinnedFile(path)
+        self._read_at: Version | None = None
         self._keys: Mapping[str, Ed25519PublicKey] = {}
         self._is_whole = True
 
@@ -89,27 +89,19 @@ class AdmittedHosts:
 
     def _pinned(self) -> Mapping[str, Ed25519PublicKey]:
         try:
-            found = self._path.stat()
-            version = (found.st_ino, found.st_mtime_ns, found.st_size)
+            version = self._file.version()
             if version != self._read_at:
-                text = self._path.read_text("utf-8")
-                self._keys, whole = _parse(text), _is_whole(text)
+                text = self._file.path.read_text("utf-8")
+                self._keys, self._is_whole = _parse(text), _is_whole(text)
                 self._read_at = version
-                self._tell(whole=whole)
+                if not self._is_whole:
+                    self._file.refused(errno.EINVAL)
         except FileNotFoundError:
-            self._keys, self._read_at = {}, None
-            # A link that leads nowhere now is no missing file.
-            self._tell(whole=not os.path.lexists(self._path))
-        except (OSError, UnicodeDecodeError):
-            self._keys, self._read_at = {}, None
-            self._tell(whole=False)
+            self._keys, self._read_at, self._is_whole = {}, None, True
+        except (OSError, UnicodeDecodeError) as exc:
+            self._file.refused(getattr(exc, "errno", None) or errno.EINVAL)
+            self._keys, self._read_at, self._is_whole = {}, None, False
         return self._keys
-
-    def _tell(self, *, whole: bool) -> None:
-        """Log, once, that the file is damaged."""
-        if self._is_whole and not whole:
-            _log.error("hosts.list_damaged", path=str(self._path))
-        self._is_whole = whole
 
 
 def listed(path: Path) -> dict[str, bytes]:

@@ -116,8 +116,9 @@ async def test_own_host_with_the_true_identity_gets_no_seal(
         lambda path: path.write_bytes(path.read_bytes() + b"\xff"),
         lambda path: (path.unlink(), path.mkdir()),
         lambda path: (path.unlink(), path.symlink_to("nowhere")),
+        lambda path: path.chmod(0o664),
     ],
-    ids=["empty", "cut", "no text", "a folder", "a link to nothing"],
+    ids=["empty", "cut", "no text", "a folder", "a link to nothing", "open"],
 )
 async def test_damaged_list_of_hosts_brings_the_old_format_back_for_nobody(
     sqlite_core: CoreFixture, host: SigningHost, damage: Callable[[Path], object]
@@ -143,6 +144,31 @@ async def test_link_to_nothing_is_no_missing_format(
     with pytest.raises(ApplianceError) as caught:
         host.belief().standing(host.key(sqlite_core.now))
 
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646])
+async def test_pins_that_others_may_write_are_not_relied_on(
+    sqlite_core: CoreFixture, host: SigningHost, mode: int
+) -> None:
+    """Each role of a machine could be a signing host else; mended, they count again."""
+    close(host)
+    key, belief = host.key(sqlite_core.now), host.belief()
+    closing = host.pins.with_name("activation-format")
+    assert belief.standing(key) is KeyStanding.BELIEVED
+    for path, told in (
+        (host.pins, KeyStanding.UNKNOWN_IDENTITY),
+        (host.admitted, KeyStanding.NOT_ADMITTED),
+    ):
+        path.chmod(mode)
+        assert belief.standing(key) is told
+        path.chmod(0o644)
+        assert belief.standing(key) is KeyStanding.BELIEVED
+
+    closing.chmod(mode)
+
+    with pytest.raises(ApplianceError) as caught:
+        belief.standing(key)
     assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
 
 
