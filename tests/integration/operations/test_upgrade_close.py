@@ -103,6 +103,28 @@ async def test_host_that_is_not_admitted_is_named(
     assert await found(core) == []
 
 
+@pytest.mark.parametrize(
+    "name", ["$(id)", "a;id", "a`id`", "\x1b[2J", "a\nid", "\u202ea"]
+)
+async def test_names_of_rows_are_words_in_what_people_copy(
+    sqlite_core: CoreFixture, name: str
+) -> None:
+    """Whoever writes to the database runs no command on a front's machine by it."""
+    await beat(sqlite_core, f"signing/{name}/1")
+    await beat(sqlite_core, f"signing/{name}/2", earlier=True)
+
+    every = await obstacles(
+        sqlite_core.settings, has_fronts=True, clock=sqlite_core.clock
+    )
+
+    assert len(every) == 2
+    for each in every:
+        assert (each.what + each.remedy).isprintable()
+        _, _, typed = each.remedy.partition("here: ")
+        assert typed in {"", f"rubrica hsm admit {shlex.quote(name)} KEY"}
+    assert any("here: " in each.remedy for each in every) is name.isprintable()
+
+
 async def test_host_of_another_key_or_identity_is_named(
     core: CoreFixture, host: SigningHost, tmp_path: Path
 ) -> None:
