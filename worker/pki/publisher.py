@@ -201,7 +201,9 @@ class Publisher:
     async def _responder(self) -> CertificateRecord:
         """The responder's certificate; a new one when a third of its time is left."""
         now = self._clock.now()
-        held = await self._publishing.own(CertificateKind.OCSP, self._ca_id)
+        held = await self._publishing.own(
+            CertificateKind.OCSP, self._ca_id, self._authority.certificate
+        )
         if held is not None and held.not_after - now > RESPONDER_VALIDITY / 3:
             return held
         issued = await self._authority.certify_responder(now)

@@ -183,7 +183,9 @@ class InternalTsa:
         held = self._stamper
         if held is None or not self._is_good(held.not_before, held.not_after):
             return None
-        newest = await self._publishing.own(CertificateKind.TSA, self._ca_id)
+        newest = await self._publishing.own(
+            CertificateKind.TSA, self._ca_id, self._authority.certificate
+        )
         is_newest = newest is not None and newest.der == held.certificate
         return held if is_newest else None
 
@@ -212,7 +214,9 @@ class InternalTsa:
         return key, held
 
     async def _certified(self) -> _Stamper:
-        held = await self._publishing.own(CertificateKind.TSA, self._ca_id)
+        held = await self._publishing.own(
+            CertificateKind.TSA, self._ca_id, self._authority.certificate
+        )
         key = None
         if held is not None and self._is_good(held.not_before, held.not_after):
             key = await self._key_of(held)
