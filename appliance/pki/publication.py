@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from cryptography import x509
-
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import (
@@ -26,7 +24,7 @@ from appliance.domain.certificates import (
     revoked_entry,
 )
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ChainRefusedError, ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import CredentialId, TaskId, new_id
 from appliance.domain.ports import WorkNotifier
@@ -46,7 +44,6 @@ from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
 from appliance.pki.revocation_builder import RevocationBuilder
 from appliance.pki.revocation_store import RevocationStore
-from appliance.pki.validation.certificate_rules import is_signed_by, reading
 from appliance.settings import PkiSettings
 
 _KEPT: Final = timedelta(days=1)
@@ -271,21 +268,15 @@ class Publishing:
 
     # -- the responder and the TSA ----------------------------------------------
 
-    async def own(
-        self, kind: CertificateKind, issuer: str, ca: x509.Certificate
-    ) -> CertificateRecord | None:
-        """The newest certificate of one of the appliance's own keys.
-
-        A row counts if the CA signed what it has, and says the same dates.
+    async def own(self, kind: CertificateKind, issuer: str) -> list[CertificateRecord]:
+        """Certificates of the appliance's own keys, what ends last first.
 
         Args:
             kind: `ocsp` or `tsa`.
-            issuer: key identifier of the CA that it works for.
-            ca: that CA's certificate, of a file.
+            issuer: the CA that it works for.
         """
         async with self._store.read() as transaction:
-            found = await CertificateStore(transaction).newest_first(kind, issuer)
-        return next((each for each in found if _is_of(each, ca)), None)
+            return await CertificateStore(transaction).newest_first(kind, issuer)
 
     async def compromised(self, kind: CertificateKind) -> list[CertificateRecord]:
         """Certificates whose key somebody else may have."""
@@ -320,15 +311,3 @@ class Publishing:
         self, transaction: Transaction, kind: EventKind, detail: dict[str, object]
     ) -> None:
         transaction.audit.add(AuditEvent(kind, self._actor, detail=detail))
-
-
-def _is_of(held: CertificateRecord, ca: x509.Certificate) -> bool:
-    """Return whether a CA signed what a row has."""
-    try:
-        with reading():
-            made = x509.load_der_x509_certificate(held.der)
-            dates = made.not_valid_before_utc, made.not_valid_after_utc
-            is_its = is_signed_by(made, ca) and made.subject != ca.subject
-    except ChainRefusedError:
-        return False
-    return is_its and dates == (held.not_before, held.not_after)

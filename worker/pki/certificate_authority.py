@@ -6,6 +6,7 @@
 The CA's key never leaves the HSM; `docs/pki.md` describes the certificates.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -13,10 +14,16 @@ from typing import Final
 from cryptography import x509
 
 from appliance.domain.certificates import CertificateRecord, serial_text
-from appliance.domain.errors import ApplianceError, ErrorCode, HsmRefusedError
+from appliance.domain.errors import (
+    ApplianceError,
+    ChainRefusedError,
+    ErrorCode,
+    HsmRefusedError,
+)
 from appliance.domain.ids import CredentialId
 from appliance.domain.keys import KeyAlgorithm, KeyReference
 from appliance.domain.vocab import CertificateKind, Environment, VouchedBy
+from appliance.pki.validation.certificate_rules import is_signed_by, reading
 from appliance.settings import Settings
 from hsm_config.pkcs11.objects import OCSP_KEY
 from hsm_config.provisioning.ca_certificates import is_demo, key_identifier
@@ -217,6 +224,26 @@ class Authority:
             not_before=issued.not_before,
             not_after=issued.not_after,
         )
+
+    def newest(self, recorded: Iterable[CertificateRecord]) -> CertificateRecord | None:
+        """The first of certificates on record that this CA signed; None: there is none.
+
+        A row counts if the CA signed what it has, and both say the same dates.
+
+        Args:
+            recorded: of the appliance's own keys.
+        """
+        return next(filter(self._signed, recorded), None)
+
+    def _signed(self, held: CertificateRecord) -> bool:
+        try:
+            with reading():
+                made = x509.load_der_x509_certificate(held.der)
+                dates = made.not_valid_before_utc, made.not_valid_after_utc
+                is_ours = is_signed_by(made, self._ca)
+        except ChainRefusedError:
+            return False
+        return is_ours and dates == (held.not_before, held.not_after)
 
     async def _certify(
         self,

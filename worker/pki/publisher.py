@@ -201,8 +201,8 @@ class Publisher:
     async def _responder(self) -> CertificateRecord:
         """The responder's certificate; a new one when a third of its time is left."""
         now = self._clock.now()
-        held = await self._publishing.own(
-            CertificateKind.OCSP, self._ca_id, self._authority.certificate
+        held = self._authority.newest(
+            await self._publishing.own(CertificateKind.OCSP, self._ca_id)
         )
         if held is not None and held.not_after - now > RESPONDER_VALIDITY / 3:
             return held
