@@ -115,6 +115,32 @@ async def test_root_revokes_nothing_for_a_row(
     assert list(await certificate_worker.crl(1)) == []
 
 
+async def test_responder_of_a_row_that_the_ca_did_not_sign_answers_nothing(
+    certificate_worker: CertificateWorker,
+) -> None:
+    """It ends later than all others, and is no certificate."""
+    _, _, serial = await certificate_worker.certified()
+    now = certificate_worker.core.now
+    async with certificate_worker.core.store.write() as transaction:
+        await transaction.connection.execute(
+            insert(tables.certificate).values(
+                serial="7",
+                kind=CertificateKind.OCSP.value,
+                issuer=certificate_worker.tasks.publisher.issuers[0],
+                der=b"-",
+                not_before=now,
+                not_after=now + timedelta(days=9999),
+                issued=now,
+                state=CertificateState.VALID.value,
+            )
+        )
+
+    await certificate_worker.publish()
+
+    told = await certificate_worker.answer(serial)
+    assert told.certificate_status is OCSPCertStatus.GOOD
+
+
 @pytest.mark.parametrize("reason", list(RevocationReason))
 async def test_reason_is_told_by_crl_and_ocsp(
     certificate_worker: CertificateWorker, reason: RevocationReason
