@@ -267,10 +267,10 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     },
     "signature_request": {
         _API: "SELECT, INSERT, "
-        "UPDATE (state, reason, level, activation, params_sha256, expires, preset)",
+        "UPDATE (state, reason, activation, params_sha256, expires, preset)",
         _EMBED: "SELECT, INSERT, "
-        "UPDATE (state, reason, level, activation, params_sha256, expires, seen)",
-        _ADMIN: "SELECT, INSERT, UPDATE (state, reason, level, expires)",
+        "UPDATE (state, reason, activation, params_sha256, expires, seen)",
+        _ADMIN: "SELECT, INSERT, UPDATE (state, reason, expires)",
         _SIGNING: "SELECT, UPDATE (state, reason, level, document)",
         _CHORES: "SELECT, INSERT, UPDATE (state, reason, document)",
     },
