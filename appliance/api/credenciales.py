@@ -68,9 +68,8 @@ async def request_certificate(credencial: str) -> Response:
     signer = await _fresh()
     given = wire.Password.read(await body.read_object())
     wanted = _id(credencial)
-    task = await core().signing_requests.ask(signer, wanted, given.password)
-    output = await core().tasks.wait(task, _CSR_WAIT_S)
-    pem = str(output["csr"]).encode()
+    asked = await core().signing_requests.ask(signer, wanted, given.password)
+    pem = asked.made(await core().tasks.wait(asked.task, _CSR_WAIT_S))
     return file_response(pem, _CSR, f"solicitud-{credencial}.csr")
 
 
