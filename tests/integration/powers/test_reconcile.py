@@ -227,6 +227,17 @@ async def test_k5_enrolment_that_nobody_invited_to(scene: Scene) -> None:
     assert found[0].person == scene.person
 
 
+async def test_enrolment_that_api_invited_to(scene: Scene) -> None:
+    """Code in `api` records all that an enrolment needs, but for an officer's act."""
+    await scene.say("api", _E.PERSON_INVITED, person=scene.person)
+    await scene.enrol()
+
+    found = await scene.findings()
+
+    assert [each.check for each in found] == [Check.ENROLLED_UNINVITED]
+    assert "no officer" in found[0].reason
+
+
 async def test_reissue_by_an_officer_is_honest(scene: Scene) -> None:
     """Revoked, invited again, enrolled again."""
     await revoke(scene)
