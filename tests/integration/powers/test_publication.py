@@ -99,6 +99,38 @@ _ATTACKS: Final = {
             "(SELECT activation FROM activation_item WHERE request = :open)"
         ),
     ),
+    "around the guards": (
+        'SET ROLE "rubrica-signing"',
+        "SET SESSION AUTHORIZATION DEFAULT",
+        "SET session_replication_role = 'replica'",
+        "ALTER TABLE signature_request DISABLE TRIGGER USER",
+        "ALTER TABLE signature_request DISABLE ROW LEVEL SECURITY",
+        "DROP FUNCTION rubrica_refuse_state CASCADE",
+        (
+            "CREATE OR REPLACE FUNCTION rubrica_refuse_state() RETURNS trigger "
+            "LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$"
+        ),
+        (
+            "CREATE FUNCTION pg_temp.rubrica_refuse_state() RETURNS trigger "
+            "LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$"
+        ),
+        "UPDATE signature_request SET state = 'firmada' WHERE id = :pending",
+        (
+            "WITH moved AS (UPDATE signature_request SET state = 'firmada' "
+            "WHERE id = :pending RETURNING id) SELECT id FROM moved"
+        ),
+        (
+            "MERGE INTO signature_request r USING (SELECT :pending AS id) w "
+            "ON r.id = w.id WHEN MATCHED THEN UPDATE SET state = 'firmada'"
+        ),
+        (
+            "INSERT INTO signature_request SELECT * FROM signature_request "
+            "WHERE id = :pending ON CONFLICT (id) DO UPDATE SET state = 'firmada'"
+        ),
+        "TRUNCATE signed_document",
+        "TRUNCATE intent CASCADE",
+        "LOCK TABLE signed_document IN ACCESS EXCLUSIVE MODE",
+    ),
     "signed no more": (
         "UPDATE signature_request SET state = 'pendiente' WHERE id = :signed",
         "UPDATE signature_request SET state = 'rechazada' WHERE id = :signed",

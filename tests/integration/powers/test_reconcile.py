@@ -355,6 +355,33 @@ async def test_consent_that_another_role_recorded(scene: Scene, role: str) -> No
     assert await scene.found() == [Check.USED_WITHOUT_CONSENT, Check.WRONG_WRITER]
 
 
+async def test_another_document_before_the_password(scene: Scene) -> None:
+    """SQL puts it into the request; who signs says nothing of which they mean."""
+    request, activation = await scene.begin()
+    made = await scene.core.view(request)
+    for kind, sha256 in (
+        (_E.REQUEST_CREATED, made.sha256),
+        (_E.REQUEST_TURN, "cd" * 32),
+    ):
+        await scene.say("api", kind, request=request, documentSha256=sha256)
+    assert await scene.found() == []
+
+    await scene.say(
+        "api",
+        _E.ACTIVATION_CREATED,
+        request=request,
+        activation=activation,
+        credential=scene.credential,
+        documentSha256="ef" * 32,
+    )
+
+    assert await scene.found() == [Check.DOCUMENT_SWAPPED]
+
+    shared = tables.signature_request.c.id == request
+    await scene.execute(update(tables.signature_request).where(shared).values(turn=1))
+    assert await scene.found() == []
+
+
 async def test_activation_of_another_credential(scene: Scene) -> None:
     """K4: consented to with one's own key, signed with another's."""
     other = await Scene.made(scene.core)
