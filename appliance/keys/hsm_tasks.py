@@ -24,7 +24,7 @@ from appliance.domain.hsm_tasks import (
 )
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import CredentialId, PersonId, TaskId
-from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.keys import KeyAlgorithm, TokenRole
 from appliance.domain.ports import WorkNotifier
 from appliance.domain.vocab import EventKind, TaskKind, TaskState, VouchedBy
 from appliance.keys.credential_store import CredentialStore
@@ -40,6 +40,7 @@ TASK_ATTEMPTS: Final = 5
 ORPHAN_AGE: Final = timedelta(hours=1)
 """How old an enrolment is before what it left is destroyed."""
 _LOOK_AGAIN_S: Final = 0.2
+_CKA_ID_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,32 @@ def issue_binding(
     The credential has the task's id, so that one task makes one credential.
     """
     return IssueBinding(task, person, CredentialId(task), algorithm, vouched_by)
+
+
+def cka_id_of(task: TaskId, attempt: int) -> bytes:
+    """CKA_ID of the resident key that one try of a task makes.
+
+    Args:
+        task: which.
+        attempt: its fencing number, from 1.
+    """
+    return hashlib.sha256(f"{task}/{attempt}".encode()).digest()[:_CKA_ID_BYTES]
+
+
+def has_own_cka_id(credential: Credential) -> bool:
+    """Return whether a resident key is where the credential's own task put it.
+
+    The lock of the owner's password is bound to the credential's id, which is the
+    task's. So a row that names another person's key has either an id that opens
+    nothing, or a CKA_ID that does not follow from its id.
+
+    Args:
+        credential: with a resident key, as recorded.
+    """
+    task = TaskId(credential.id)
+    places = {cka_id_of(task, attempt) for attempt in range(1, TASK_ATTEMPTS + 1)}
+    is_of_users = credential.key_token == TokenRole.FIRMA.value
+    return is_of_users and credential.cka_id in places
 
 
 class HsmTasks:

@@ -12,10 +12,11 @@ from appliance.domain.errors import (
 )
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import CredentialId, PersonId
-from appliance.domain.keys import KeyMode, KeyReference, TokenRole
+from appliance.domain.keys import KeyMode
 from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import CredentialState, StatementFault
 from appliance.keys.credential_store import CredentialStore
+from appliance.keys.hsm_tasks import has_own_cka_id
 from appliance.people.person_store import PersonStore
 from appliance.pki.validation.credential_statement import Authorities, read_statement
 from appliance.pki.validation.trust_anchors import Trust
@@ -40,8 +41,9 @@ class FaultyCredential:
 class CredentialFaults:
     """Finds faults without the HSM and without the files of signing hosts.
 
-    So it does not see that a key on the token is another person's, nor that a signing
-    host does not pin a root of the trust store.
+    A resident key is where its own enrolment put it, or the credential is refused. What
+    lies there on the token is not seen, nor whether a signing host pins a root of the
+    trust store.
 
     Args:
         store: the record.
@@ -122,9 +124,7 @@ def _fault(
         read_statement(person, credential, authorities)
     except CredentialRefusedError as exc:
         return exc.fault
-    if credential.key_mode is KeyMode.RESIDENT:
-        cka_id = credential.cka_id or b""
-        is_elsewhere = credential.key_token != TokenRole.FIRMA.value
-        if is_elsewhere or KeyReference(TokenRole.FIRMA, cka_id).is_own:
-            return StatementFault.RESIDENT
+    is_resident = credential.key_mode is KeyMode.RESIDENT
+    if is_resident and not has_own_cka_id(credential):
+        return StatementFault.RESIDENT
     return None

@@ -19,12 +19,12 @@ from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import TaskKind
 from appliance.keys.credential_store import join, split
 from appliance.keys.hsm_task_store import _share
+from appliance.keys.hsm_tasks import cka_id_of
 from appliance.operations.backup import fingerprints, names
 from appliance.operations.backup.archive import Tally
 from appliance.pki.tsa.authority import TimestampWork, _given
 from tests.vectors.adapters import at, raw, read_json, written_json
 from tests.vectors.kept import Given
-from worker.pki.hsm_tasks import cka_id_of
 
 # -- what stands in columns ----------------------------------------------------
 

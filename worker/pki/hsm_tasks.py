@@ -6,7 +6,6 @@ What a killed try leaves is nothing (wrapped), or a key under an id that follows
 task and try, for the sweep (resident).
 """
 
-import hashlib
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.identity import Credential, credential_aad
-from appliance.domain.ids import TaskId
 from appliance.domain.keys import (
     KeyMode,
     KeyReference,
@@ -31,7 +29,7 @@ from appliance.domain.keys import (
     WrappedKey,
 )
 from appliance.domain.vocab import CertificateKind, CredentialState, TaskKind
-from appliance.keys.hsm_tasks import HsmTasks, IssueOrder
+from appliance.keys.hsm_tasks import HsmTasks, IssueOrder, cka_id_of
 from appliance.keys.key_encryption import PERMIT_BYTES, lock_outer
 from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE, crash_point
 from worker.hsm.connection import HsmStatus
@@ -51,7 +49,6 @@ from worker.signing.consent_journal import ConsentJournal
 _log = structlog.get_logger(__name__)
 TASK_RENEW_S: Final = 10.0
 """Time between two renewals of a task's lease, in seconds."""
-_CKA_ID_BYTES: Final = 16
 _KEY_VERSION: Final = 1
 """Of a new credential's key."""
 
@@ -328,16 +325,6 @@ class TaskRunner:
             await self.tasks.swept(ended, count)
             destroyed += count
         return destroyed
-
-
-def cka_id_of(task: TaskId, attempt: int) -> bytes:
-    """CKA_ID of the resident key that one try of a task makes.
-
-    Args:
-        task: which.
-        attempt: its fencing number, from 1.
-    """
-    return hashlib.sha256(f"{task}/{attempt}".encode()).digest()[:_CKA_ID_BYTES]
 
 
 def _spki(certificate: bytes) -> bytes:

@@ -42,7 +42,7 @@ from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
-from appliance.keys.hsm_tasks import HsmTasks
+from appliance.keys.hsm_tasks import HsmTasks, cka_id_of
 from appliance.keys.key_encryption import signing_key
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from tests.integration.keys.locked_key import LockedKeyServices, locked_key_services
@@ -56,7 +56,7 @@ from worker.hsm.session import HsmSession
 from worker.leased_worker import Work, hold
 from worker.pki import certificate_authority, certificate_profiles, sample_signature
 from worker.pki.certificate_authority import Authority
-from worker.pki.hsm_tasks import TASK_RENEW_S, TaskRunner, cka_id_of
+from worker.pki.hsm_tasks import TASK_RENEW_S, TaskRunner
 from worker.pki.sample_signature import SampleSignatures
 from worker.signing.activation_keys import ActivationKeys, open_folder
 from worker.signing.consent_journal import ConsentJournal

@@ -8,9 +8,10 @@ from sqlalchemy import update
 
 from appliance.core.database.tables import person as people
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import CredentialId, PersonId
+from appliance.domain.ids import CredentialId, PersonId, TaskId
 from appliance.domain.vocab import CredentialState, StatementFault
 from appliance.keys.credential_store import CredentialStore
+from appliance.keys.hsm_tasks import cka_id_of
 from appliance.pki import credential_faults
 from appliance.pki.ca_files import read_certificate
 from appliance.pki.credential_faults import CredentialFaults
@@ -78,6 +79,9 @@ async def test_each_key_that_does_not_agree_is_listed(
     renamed, one = await scene.enrolled("20055361682")
     _, two = await scene.enrolled("20300000016", certificate=b"x")
     _, three = await scene.enrolled("20300000024", cka_id=b"rubrica-keep-alive")
+    their_id = cka_id_of(TaskId(sound), 1)
+    _, four = await scene.enrolled("20300000040", cka_id=their_id)
+    _, five = await scene.enrolled("20300000059", key_token="pki")
     over = CredentialState.REVOKED
     await scene.enrolled("20300000032", certificate=b"x", state=over)
     async with scene.core.store.write() as transaction:
@@ -91,6 +95,8 @@ async def test_each_key_that_does_not_agree_is_listed(
         one: StatementFault.NAME,
         two: StatementFault.UNREADABLE,
         three: StatementFault.RESIDENT,
+        four: StatementFault.RESIDENT,
+        five: StatementFault.RESIDENT,
     }
     assert await scene.faults.of(renamed) == {one: StatementFault.NAME}
     assert sound not in found

@@ -52,6 +52,7 @@ from appliance.domain.ids import (
     IntegratorId,
     PersonId,
     RequestId,
+    TaskId,
     new_id,
 )
 from appliance.domain.keys import KeyAlgorithm, KeyMode
@@ -67,6 +68,7 @@ from appliance.domain.vocab import (
     VouchedBy,
 )
 from appliance.keys.credential_store import CredentialStore
+from appliance.keys.hsm_tasks import cka_id_of
 from appliance.keys.key_encryption import lock_outer
 from appliance.keys.signing_password import SigningPasswords
 from appliance.people.person_store import PersonStore
@@ -114,8 +116,9 @@ def cheap_secret(password: bytes = PASSWORD) -> SigningSecret:
 
 def new_credential(person: PersonId, **changes: Any) -> Credential:
     """A resident key in force, whose `outer` nothing opens unless it is given."""
+    credential = changes.get("id", CredentialId(new_id()))
     new: dict[str, Any] = {
-        "id": CredentialId(new_id()),
+        "id": credential,
         "person": person,
         "key_mode": KeyMode.RESIDENT,
         "algorithm": KeyAlgorithm.RSA_2048,
@@ -127,7 +130,7 @@ def new_credential(person: PersonId, **changes: Any) -> Credential:
         "method_w": None,
         "method_k": None,
         "key_token": "firma",
-        "cka_id": b"\x01",
+        "cka_id": cka_id_of(TaskId(credential), 1),
         "certificate": CERTIFICATE,
         "chain": (b"issuer", b"root"),
         "not_before": NOON - timedelta(days=1),
