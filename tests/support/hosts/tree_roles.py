@@ -128,11 +128,11 @@ class TreeHost:
 
     def stop(self, *roles: Role) -> None:
         """Stop roles, each at once, as systemd does; each must end well."""
-        processes = [(role, self._running.pop(role)) for role in roles]
-        for _, process in processes:
-            process.terminate()
-        for role, process in processes:
-            status = process.wait(_END_S)
+        for role in roles:
+            self._running[role].terminate()
+        for role in roles:
+            status = self._running[role].wait(_END_S)
+            del self._running[role]
             assert status == 0, f"{role}: {status}\n{self.log[-4000:]}"
 
     def replace(self, tree: Tree, *roles: Role) -> None:
