@@ -113,15 +113,16 @@ class Upgrade:
 
     def plant(self) -> None:
         """Alter three people's rows, each in another way."""
-        *residents, victim, one, two, three = (*self.people[:4], *self.people[-4:])
-        chain = self._row(tables.credential, victim.credential)
+        resident = next(each for each in self.people if each.is_resident)
+        victim, one, two, three = self.people[-4:]
+        held = self._row(tables.credential, victim.credential)
         self._alter(
             tables.credential,
             one.credential,
-            certificate=chain.certificate,
-            chain=chain.chain,
+            certificate=held.certificate,
+            chain=held.chain,
         )
-        theirs = self._row(tables.credential, residents[0].credential)
+        theirs = self._row(tables.credential, resident.credential)
         self._alter(
             tables.credential,
             two.credential,
@@ -161,6 +162,7 @@ class Upgrade:
 
     def under_load(self) -> None:
         """Migrate, make the host's key, and replace its roles, while people sign."""
+        # Of each way to enrol; none whose row was altered.
         signers = [*self.people[:2], *self.people[4:7], *self.people[-6:-4]]
         asked = self.ask(self.earlier, signers * _REQUESTS)
         self.load = SteadyLoad(
