@@ -188,10 +188,7 @@ def _published(history: RequestHistory) -> Iterator[Finding]:
             "the record calls it signed, and nobody recorded that",
             request=history.request,
         )
-    told = {
-        each.text("sha256")
-        for each in history.of(EventKind.REQUEST_SIGNED, EventKind.DOCUMENT_RAISED)
-    }
+    told = set(_recorded_versions(history))
     for version in history.versions:
         if version.sha256 not in told:
             yield Finding(
@@ -201,3 +198,13 @@ def _published(history: RequestHistory) -> Iterator[Finding]:
                 at=version.made,
                 request=history.request,
             )
+
+
+def _recorded_versions(history: RequestHistory) -> Iterator[str]:
+    """Yield the SHA-256 of each version whose publication was recorded."""
+    for event in history.of(EventKind.REQUEST_SIGNED):
+        yield event.text("sha256")
+    for event in history.of(EventKind.DOCUMENT_RAISED):
+        after = event.detail.get("after")
+        if isinstance(after, Mapping):
+            yield str(after.get("sha256"))

@@ -81,6 +81,15 @@ async def test_honest_history_has_no_finding(scene: Scene) -> None:
     assert await scene.findings() == []
 
 
+async def test_version_of_a_raised_level_is_recorded(scene: Scene) -> None:
+    """What the level asks for came later than the signature."""
+    request = await scene.sign()
+
+    await scene.raise_level(request)
+
+    assert await scene.findings() == []
+
+
 async def test_returned_request_is_signed_anew(scene: Scene) -> None:
     """A killed attempt, and a second activation of the same request."""
     request, activation = await scene.begin()
