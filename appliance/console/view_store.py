@@ -254,22 +254,22 @@ def _before(place: PersonPlace) -> ColumnElement[bool]:
 
 
 def _people() -> Select[Any]:
-    return (
-        select(
-            person,
-            signing_secret.c.counted,
-            signing_secret.c.locked_at,
-            credential.c.not_after,
+    # One row a person: who writes to the record may give somebody two keys in use.
+    not_after = credential.c.not_after
+    ends = (
+        select(func.max(not_after, type_=not_after.type))
+        .where(
+            credential.c.person == person.c.id,
+            credential.c.state == CredentialState.ACTIVE.value,
         )
-        .outerjoin(signing_secret, signing_secret.c.person == person.c.id)
-        .outerjoin(
-            credential,
-            and_(
-                credential.c.person == person.c.id,
-                credential.c.state == CredentialState.ACTIVE.value,
-            ),
-        )
+        .scalar_subquery()
     )
+    return select(
+        person,
+        signing_secret.c.counted,
+        signing_secret.c.locked_at,
+        ends.label("not_after"),
+    ).outerjoin(signing_secret, signing_secret.c.person == person.c.id)
 
 
 def _person(row: Row[Any]) -> PersonRow:
