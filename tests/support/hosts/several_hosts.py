@@ -248,12 +248,16 @@ class HostCluster:
         return a, b
 
     def _admit_workers(self) -> None:
-        """Have every front know every signing host by a key of its own."""
+        """Have every front know every signing host by a key of its own.
+
+        The operator's commands seal to signing hosts as well.
+        """
+        folders = [front.folder for front in self.fronts]
         for worker in self.workers:
             own = load_settings(worker.folder / "settings.toml").host_key_file
             key, _ = make_host_key(own)
-            for front in self.fronts:
-                hosts = load_settings(front.folder / "settings.toml").signing_hosts_file
+            for folder in (self.operator.folder, *folders):
+                hosts = load_settings(folder / "settings.toml").signing_hosts_file
                 admit(hosts, worker.host.name, key.public)
 
     def _role_host(self, name: str, roles: Sequence[tuple[str, ...]]) -> RoleHost:
