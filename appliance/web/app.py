@@ -9,7 +9,7 @@ is authenticated, logged, hardened and strict without doing anything for it.
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -24,7 +24,7 @@ from structlog.contextvars import bind_contextvars
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import BaseConverter, RequestRedirect
 
-from appliance.core.work_owner import WORK_OWNER, WorkOwner
+from appliance.core.work_owner import STRANGERS, WORK_OWNER, WorkOwner
 from appliance.domain.errors import (
     HEADER_OR_LENGTH,
     HEADER_REPEATED,
@@ -112,6 +112,8 @@ class HttpProfile:
     """Makes the answer to an error."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Security headers, laid over those of every answer."""
+    known: Container[str] = ()
+    """Addresses from which somebody has proven who they are of late."""
 
 
 def rest_face(settings: Settings) -> HttpProfile:
@@ -189,7 +191,8 @@ def _install(app: Quart, settings: Settings, face: HttpProfile) -> None:
         # Until somebody is known by more: the address stands for who is there, also
         # where a page says what was wrong with a call's headers.
         address = f"address:{client_address()}"
-        WORK_OWNER.set(WorkOwner(address, address))
+        group = "" if client_address() in face.known else STRANGERS
+        WORK_OWNER.set(WorkOwner(address, address, group))
         _check_headers()
         if isinstance(request.routing_exception, RequestRedirect):
             return _slashed()

@@ -37,6 +37,9 @@ GROWTH_MIB: Final = 160
 """More than a role holds of bodies in flight, and a page's picture."""
 ADDRESSES: Final = tuple(f"127.0.0.{n}" for n in range(2, 42))
 MANY: Final = tuple(f"127.0.1.{n}" for n in range(1, 41))
+EVER_NEW: Final = tuple(
+    f"127.{n >> 12}.{n >> 4 & 255}.{n & 15 | 16}" for n in range(4096, 16384)
+)
 LARGE: Final = 48 << 20
 JSON: Final = "application/json"
 PUBLIC: Final = (
@@ -249,6 +252,13 @@ def sign_ins(target: Target) -> list[Attack]:
     ]
 
 
+def sign_ins_of_ever_new_addresses(target: Target) -> list[Attack]:
+    """Forty at a time, as fast as they are answered, none from where one was before."""
+    body = json.dumps({"usuario": "20-00000000-1", "password": "x" * 12}).encode()
+    requests = (whole(f"POST /auth/login {JSON}", body),)
+    return [Attack("flood", target.api, 40, requests, addresses=EVER_NEW)]
+
+
 def codes(target: Target) -> list[Attack]:
     """Guesses at one-time codes of a session of the frame, from many addresses."""
     bearer, _ = target.attacker.session()
@@ -332,6 +342,7 @@ ATTACKS: Final = {
     "quadratic bearers": quadratic_bearers,
     "readiness": ready_questions,
     "sign-ins": sign_ins,
+    "sign-ins of ever-new addresses": sign_ins_of_ever_new_addresses,
     "codes": codes,
     "every public route": every_public_route,
     "every route of a session": every_route_of_a_session,
@@ -343,7 +354,7 @@ ATTACKS: Final = {
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_others_work_on_under_attack(target: Target, name: str) -> None:
-    """Signing, listing and uploading take at most twice as long; memory is bounded."""
+    """Signing, listing, uploading and a login take at most twice as long."""
     bystander = target.bystander
     bystander.prepare()
     attacks = ATTACKS[name](target)
