@@ -21,7 +21,7 @@ import psutil
 
 from appliance.bootstrap import ServiceRegistry
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.http_calls import log_in
+from tests.support.appliance.http_calls import log_in_whole
 from tests.support.documents import pdfs
 from tests.support.patience import CALL_S
 
@@ -128,7 +128,7 @@ class Bystander:
         person = appliance.new_person()
         integrator = Integrator.of(appliance, "vecino")
         bystander = cls(appliance, person, integrator, [], appliance.client(person))
-        log_in(bystander.client, person)
+        log_in_whole(appliance, bystander.client, person)
         return bystander
 
     def prepare(self) -> None:
