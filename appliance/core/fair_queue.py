@@ -11,7 +11,7 @@ say too how long they would wait at most, by how fast places came free of late: 
 number of them is half a second's work on one machine and three on another. The
 installation's own work (a command that looks at 1,000 files) waits as it likes. A free
 place goes to the share that has the fewest, then to the one whose turn it is
-(`appliance.core.turns`; not where places are given in order), then to who came first.
+(`appliance.domain.turns`; not where places are given in order), then to who came first.
 
 Shares of a group (`STRANGERS`) have all this among themselves. To others the group is
 one share, which leaves a quarter of the places and of the room to wait to them. So who
@@ -28,9 +28,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.core import metrics
-from appliance.core.turns import Turns
 from appliance.core.work_owner import INSTALLATION, WorkOwner
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.turns import Turns
 
 _LONGEST_S: Final = 1.0
 """Longer than this from one place to the next is a hold-up, not a pace."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.core.turns import _KEPT, Turns
+from appliance.domain.turns import _KEPT, Turns
 
 
 def next_of(turns: Turns, waiting: list[str]) -> str:
