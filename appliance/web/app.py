@@ -45,6 +45,7 @@ from appliance.web import (
 )
 from appliance.web import body as bodies
 from appliance.web.body import BoundedRequest, Budget, Limits
+from appliance.web.host_header import PathRoutedApp, check_host, unrouted
 from appliance.web.pages import read_templates
 from appliance.web.server.client_address import (
     Proxies,
@@ -152,7 +153,7 @@ def create_app(
     """
     i18n.load()
     face = face or rest_face(settings)
-    app = Quart(name, static_folder=None)
+    app: Quart = PathRoutedApp(name, static_folder=None)
     app.jinja_options = {"loader": read_templates(Path(app.root_path) / "templates")}
     limits = Limits(
         json=settings.web.body_limit_bytes,
@@ -194,6 +195,8 @@ def _install(app: Quart, settings: Settings, face: HttpProfile) -> None:
         group = "" if client_address() in face.known else STRANGERS
         WORK_OWNER.set(WorkOwner(address, address, group))
         _check_headers()
+        if (answer := unrouted(request.scope["path"])) is not None:
+            request.routing_exception = answer
         if isinstance(request.routing_exception, RequestRedirect):
             return _slashed()
         if request.routing_exception is not None:
@@ -261,6 +264,7 @@ def _check_headers() -> None:
     for name in _ONCE:
         if len(headers.getlist(name)) > 1:
             raise BadHeaderError(name, HEADER_REPEATED)
+    check_host(headers.get("Host", ""))
     if "Transfer-Encoding" in headers and "Content-Length" in headers:
         raise BadHeaderError("Transfer-Encoding", HEADER_OR_LENGTH)
 
