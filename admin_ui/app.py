@@ -4,7 +4,7 @@ async with open_admin(settings, clock) as console:
     await serve(create_console(console), config)
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from importlib import import_module
 from pkgutil import walk_packages
 from typing import Any, Final
@@ -52,17 +52,18 @@ _HEADERS: Final = {
 }
 
 
-def create_console(console: AdminServiceRegistry) -> Quart:
+def create_console(console: AdminServiceRegistry, known: Container[str] = ()) -> Quart:
     """Make the console over an open core.
 
     Args:
         console: services and settings; outlives the application.
+        known: see `HttpProfile`.
 
     Returns:
         The application, for Hypercorn.
     """
     face = HttpProfile(
-        console.settings.web.admin_url, session.admit, error_page, _HEADERS
+        console.settings.web.admin_url, session.admit, error_page, _HEADERS, known
     )
     app = create_app("admin_ui", settings=console.settings, face=face)
     app.extensions[KEY] = console

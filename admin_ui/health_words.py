@@ -83,8 +83,8 @@ REMEDIES: Final = {
         "last one ended."
     ),
     "RubricaAuditWrong": N_(
-        "Run rubrica audit reconcile, which names each fact: someone may have written "
-        "to the database."
+        "Run rubrica audit verify, which names each broken chain and each unexplained "
+        "fact: someone may have written to the database."
     ),
     "RubricaPoolFull": N_(
         "It is full, or turned someone away a short while ago: check whether it "

@@ -8,7 +8,7 @@ from functools import partial
 from quart import Quart
 
 from admin_ui.app import create_console
-from appliance.bootstrap import heartbeat, open_admin
+from appliance.bootstrap import heartbeat, known_addresses, open_admin
 from appliance.domain.clock import SystemClock
 from appliance.settings import Settings
 from appliance.web.server.server import run_face
@@ -33,5 +33,6 @@ async def _open(settings: Settings, number: int) -> AsyncIterator[Quart]:
     async with (
         open_admin(settings, SystemClock()) as front,
         heartbeat(front.core, "admin", number),
+        known_addresses(front.core, front.lookup) as known,
     ):
-        yield create_console(front)
+        yield create_console(front, known)

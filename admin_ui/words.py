@@ -511,8 +511,9 @@ HEALTH: Final = {
         " on, run rubrica hsm take-over."
     ),
     "HOST_NOT_ADMITTED": N_(
-        "This machine does not know the key of the host that signs, so nobody can"
-        " sign: run rubrica hsm host-key there, and rubrica hsm admit here."
+        "The machine of this console does not know the key of the signing host, so"
+        " nobody can sign. Run rubrica hsm host-key on the signing host; then, as root"
+        " on the machine of this console, the line that it shows."
     ),
     "DOCUMENTS_AWAY": N_(
         "The folder is not mounted or the bucket does not respond, or it belongs to "

@@ -4,6 +4,7 @@ async with open_front(settings, clock, "embed") as front:
     await serve(create_embed(front), config)
 """
 
+from collections.abc import Container
 from typing import Final
 
 from quart import Blueprint, Quart, Response, g, request
@@ -23,12 +24,17 @@ _OK: Final = "ok"
 _health = Blueprint("health", __name__)
 
 
-def create_embed(front: ServiceRegistry, assets: Assets | None = None) -> Quart:
+def create_embed(
+    front: ServiceRegistry,
+    assets: Assets | None = None,
+    known: Container[str] = (),
+) -> Quart:
     """Make the frame's role over an open front.
 
     Args:
         front: services and settings; outlives the application.
         assets: the page's files, or None to read them now.
+        known: see `HttpProfile`.
 
     Returns:
         The application, for Hypercorn.
@@ -47,7 +53,9 @@ def create_embed(front: ServiceRegistry, assets: Assets | None = None) -> Quart:
         tried=Reports(front.clock),
         told=Reports(front.clock),
     )
-    app = create_app("embed", settings=front.settings, face=_face(front.settings, core))
+    app = create_app(
+        "embed", settings=front.settings, face=_face(front.settings, core, known)
+    )
     app.extensions[KEY] = core
     app.register_blueprint(page.blueprint)
     app.register_blueprint(api.blueprint)
@@ -55,7 +63,7 @@ def create_embed(front: ServiceRegistry, assets: Assets | None = None) -> Quart:
     return app
 
 
-def _face(settings: Settings, core: EmbedCore) -> HttpProfile:
+def _face(settings: Settings, core: EmbedCore, known: Container[str]) -> HttpProfile:
     """A bearer of a session in, problems out; documents come as they are."""
 
     async def admit(public: bool) -> None:  # noqa: FBT001 (the type has no names)
@@ -75,7 +83,7 @@ def _face(settings: Settings, core: EmbedCore) -> HttpProfile:
         if session.person is not None:
             request_log.note(person=session.person)
 
-    return HttpProfile(settings.web.iframe_url, admit, page.refuse)
+    return HttpProfile(settings.web.iframe_url, admit, page.refuse, known=known)
 
 
 @_health.get("/healthz")

@@ -7,7 +7,7 @@ from functools import partial
 
 from quart import Quart
 
-from appliance.bootstrap import heartbeat, open_front
+from appliance.bootstrap import heartbeat, known_addresses, open_front
 from appliance.domain.clock import SystemClock
 from appliance.settings import Settings
 from appliance.web.server.server import run_face
@@ -33,5 +33,6 @@ async def _open(settings: Settings, number: int) -> AsyncIterator[Quart]:
     async with (
         open_front(settings, SystemClock(), "embed") as front,
         heartbeat(front.core, "embed", number),
+        known_addresses(front.core, front.lookup) as known,
     ):
-        yield create_embed(front)
+        yield create_embed(front, known=known)

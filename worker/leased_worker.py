@@ -6,7 +6,14 @@ Redis gone it works on, slower. A record that is away is asked again at the next
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -94,7 +101,7 @@ class LeasedWorker:
         stopping = asyncio.create_task(stop.wait())
         try:
             while not stop.is_set():
-                await self._drain(self.kinds)
+                await self._drain(self.kinds, lambda: not stop.is_set())
                 await self._pause({stopping, *helpers})
                 for helper in helpers:
                     if helper.done():
@@ -113,7 +120,7 @@ class LeasedWorker:
         while waited := {
             task for task, kind in self.running.items() if kind not in last
         }:
-            await self._drain(last)
+            await self._drain(last, partial(_are_any_running, waited))
             await self._pause(waited)
         if self.running:
             await asyncio.wait(self.running)
@@ -129,15 +136,23 @@ class LeasedWorker:
         waking.cancel()
         self.wake.clear()
 
-    async def _drain(self, kinds: Sequence[Work[Any]]) -> None:
-        """Take work in hand until there is none, or no hand is free."""
+    async def _drain(
+        self, kinds: Sequence[Work[Any]], goes_on: Callable[[], bool]
+    ) -> None:
+        """Take work in hand until there is none, or no hand is free.
+
+        Args:
+            kinds: of work.
+            goes_on: asked before each claim. Work that ends quickly frees hands as
+                fast as they fill, so that a backlog alone would go on to its end.
+        """
         self._has_left = True
         has_left = kinds is not self.kinds
         try:
             if self.is_fit is not None and not await self.is_fit():
                 return
             for kind in kinds:
-                while (claim := await kind.claim()) is not None:
+                while goes_on() and (claim := await kind.claim()) is not None:
                     task = asyncio.create_task(hold(kind, claim))
                     self.running[task] = kind
                     kind.in_hand.append(claim)
@@ -158,6 +173,10 @@ class LeasedWorker:
         # there was, and is done: what came since has rung.
         if self._has_left or task.cancelled() or failed or not task.result():
             self.wake.set()
+
+
+def _are_any_running(tasks: Collection[asyncio.Task[Any]]) -> bool:
+    return any(not task.done() for task in tasks)
 
 
 async def hold(work: Work[C], claim: C) -> bool:

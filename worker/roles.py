@@ -75,6 +75,7 @@ from worker.pki.certificate_tasks import CertificateTasks
 from worker.pki.csr import CsrTasks
 from worker.pki.expiry_notices import Ends
 from worker.pki.hsm_tasks import TaskRunner
+from worker.pki.new_keys import NewKeys
 from worker.pki.publisher import Publisher
 from worker.pki.sample_signature import SampleSignatures
 from worker.pki.scheduled import AuthorityChores
@@ -286,6 +287,7 @@ def _worker(
                 prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
                 digest=settings.signature_profile.digest,
             ),
+            NewKeys(folder, clock),
         ),
         keys=keys,
         session=session,

@@ -4,6 +4,7 @@ async with open_core(settings, clock) as core:
     await serve(create_api(core), config)
 """
 
+from collections.abc import Container
 from dataclasses import replace
 
 from quart import Quart
@@ -44,11 +45,12 @@ from appliance.web.rate_limit import AddressRate
 from appliance.web.server.public_path import PublicPaths, paths_of
 
 
-def create_api(core: ApiCore) -> Quart:
+def create_api(core: ApiCore, known: Container[str] = ()) -> Quart:
     """Make the REST API over an open core.
 
     Args:
         core: services and settings; outlives the application.
+        known: see `HttpProfile`.
 
     Returns:
         The application, for Hypercorn.
@@ -57,7 +59,9 @@ def create_api(core: ApiCore) -> Quart:
         "appliance.api",
         settings=core.settings,
         authenticate=core.tokens.verify,
-        face=replace(rest_face(core.settings), refuse=pages.refuse_anybody),
+        face=replace(
+            rest_face(core.settings), refuse=pages.refuse_anybody, known=known
+        ),
     )
     app.extensions[KEY] = core
     web = core.settings.web

@@ -37,14 +37,21 @@ async def list_credentials() -> Response:
     """`GET /credenciales`: a JSON array, newest first."""
     signer = await auth.signer()
     held = await core().credentials.of(signer.person)
-    return json_response([wire.element(view, core().clock.now()) for view in held])
+    now = core().clock.now()
+    return json_response([wire.element(each, now) for each in held if each.is_readable])
 
 
 @blueprint.get("/credenciales/<credencial>/certificado")
 async def download_certificate(credencial: str) -> Response:
-    """`GET /credenciales/{id}/certificado`: PEM with its chain, or DER by Accept."""
+    """`GET /credenciales/{id}/certificado`: PEM with its chain, or DER by Accept.
+
+    Raises:
+        ApplianceError: `CREDENTIAL_NOT_FOUND`, also where its bytes are no certificate.
+    """
     signer = await auth.signer()
     view = await core().credentials.get(_id(credencial), signer.person)
+    if not view.is_readable:
+        raise ApplianceError(ErrorCode.CREDENTIAL_NOT_FOUND)
     name = f"certificado-{view.serial}"
     if content_negotiation.prefers(_DER, over=_PEM):
         return file_response(view.certificate, _DER, f"{name}.cer")
@@ -68,9 +75,8 @@ async def request_certificate(credencial: str) -> Response:
     signer = await _fresh()
     given = wire.Password.read(await body.read_object())
     wanted = _id(credencial)
-    task = await core().signing_requests.ask(signer, wanted, given.password)
-    output = await core().tasks.wait(task, _CSR_WAIT_S)
-    pem = str(output["csr"]).encode()
+    asked = await core().signing_requests.ask(signer, wanted, given.password)
+    pem = asked.made(await core().tasks.wait(asked.task, _CSR_WAIT_S))
     return file_response(pem, _CSR, f"solicitud-{credencial}.csr")
 
 

@@ -22,6 +22,7 @@ from appliance.bootstrap.core import (
 from appliance.bootstrap.documents import open_documents
 from appliance.bootstrap.front import ServiceRegistry, open_front
 from appliance.bootstrap.heartbeat import heartbeat
+from appliance.bootstrap.known_addresses import known_addresses
 from appliance.bootstrap.secrets import open_secret_rotation
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "data_sealer",
     "document_sealer",
     "heartbeat",
+    "known_addresses",
     "open_admin",
     "open_auto_renewal",
     "open_core",

@@ -1,19 +1,23 @@
 """Use cases around certificates that several roles build alike."""
 
 from datetime import datetime
+from functools import partial
 
 from cryptography import x509
 
 from appliance.bootstrap.core import Core
 from appliance.console.expiry_notices import Expiry
 from appliance.core.unit_of_work import Transaction
-from appliance.domain.trust_store import ExpiringKind
+from appliance.domain.trust_store import AnchorPurpose, ExpiringKind
 from appliance.domain.vocab import CertificateKind
+from appliance.keys.activation_format import PinnedFormat
 from appliance.pki.automatic_renewal import AutoRenewal
 from appliance.pki.ca_files import read_certificate
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.certificates import Certificates
 from appliance.pki.credential_faults import CredentialFaults
+from appliance.pki.validation.pinned_anchors import PinnedAnchors
+from appliance.pki.validation.signer_roots import SignerRoots
 from appliance.pki.validation.trust_anchors import Trust
 
 
@@ -25,6 +29,21 @@ def open_trust(core: Core) -> Trust:
     """
     path = core.settings.root_file
     return Trust(core.store, core.clock, lambda: read_certificate(path))
+
+
+def open_signer_roots(core: Core) -> SignerRoots:
+    """Roots by which this machine believes who signed.
+
+    Args:
+        core: open.
+    """
+    settings = core.settings
+    return SignerRoots(
+        lambda: read_certificate(settings.root_file),
+        PinnedAnchors(settings.outside_anchors_file),
+        PinnedFormat(settings.activation_format_file),
+        partial(open_trust(core).roots, AnchorPurpose.SIGNERS),
+    )
 
 
 def open_credential_faults(core: Core) -> CredentialFaults:

@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from appliance.appearance.content import Stamping
-from appliance.bootstrap.certificates import open_expiry, open_trust
+from appliance.bootstrap.certificates import (
+    open_expiry,
+    open_signer_roots,
+    open_trust,
+)
 from appliance.bootstrap.core import (
     Core,
     OpensCore,
@@ -404,7 +408,14 @@ async def open_front(
             ),
             verification=Verification(
                 store,
-                SignatureProofs(store, core.documents, core.inspector, trust, clock),
+                SignatureProofs(
+                    store,
+                    core.documents,
+                    core.inspector,
+                    open_signer_roots(core),
+                    trust,
+                    clock,
+                ),
             ),
             logos=Logos(store, core.inspector, clock),
         )

@@ -135,7 +135,15 @@ def _settings_path() -> Path:
     named = os.environ.get(SETTINGS_VARIABLE)
     if named:
         return Path(named)
-    return next((path for path in _PLACES if path.exists()), _PLACES[-1])
+    return next((path for path in _PLACES if _is_there(path)), _PLACES[-1])
+
+
+def _is_there(path: Path) -> bool:
+    """Say no where this user may not look: a role stands in the folder of root."""
+    try:
+        return path.exists()
+    except PermissionError:
+        return False
 
 
 def _close_to_others() -> None:

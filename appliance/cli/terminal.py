@@ -2,21 +2,30 @@
 
 import argparse
 import getpass
+import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 from appliance.settings import Settings, SettingsError, load_settings
+
+_OBEYED: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+"""Control characters but for tabs and ends of lines, and those of direction."""
 
 
 def say(line: str) -> None:
     """Write a line to standard output.
 
     Characters that the terminal's encoding lacks are replaced: a text of a file ends
-    no command.
+    no command. Those that a terminal obeys are shown by their numbers: texts are of
+    rows too, and root reads them.
     """
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(f"{line}\n".encode(encoding, "replace").decode(encoding))
+    shown = _OBEYED.sub(lambda found: ascii(found[0])[1:-1], line)
+    sys.stdout.write(f"{shown}\n".encode(encoding, "replace").decode(encoding))
 
 
 def note(line: str) -> None:

@@ -184,7 +184,7 @@ class ConsoleViewStore(ConsoleListStore):
         if floor is not None:
             wanted = wanted.where(not_(_before(floor)), person.c.created >= floor[0])
         rows = await self._connection.execute(wanted.limit(limit))
-        return [_person(row) for row in rows]
+        return list({row.id: _person(row) for row in rows}.values())
 
     async def people_floor(
         self, query: PeopleQuery, after: PersonPlace | None, count: int
@@ -201,9 +201,9 @@ class ConsoleViewStore(ConsoleListStore):
 
     async def person(self, person_id: PersonId, at: datetime) -> StoredPerson | None:
         """A person and what is kept beside them."""
-        row = (
-            await self._connection.execute(_people().where(person.c.id == person_id))
-        ).one_or_none()
+        one = _people().where(person.c.id == person_id)
+        ends_last = one.order_by(credential.c.not_after.desc()).limit(1)
+        row = (await self._connection.execute(ends_last)).one_or_none()
         if row is None:
             return None
         link = await self._connection.execute(
@@ -254,6 +254,10 @@ def _before(place: PersonPlace) -> ColumnElement[bool]:
 
 
 def _people() -> Select[Any]:
+    """People with the end of their key in use; a row for each key of who has several.
+
+    A person has one. Whoever writes to the record may give somebody two.
+    """
     return (
         select(
             person,

@@ -10,15 +10,18 @@ wait that may, who has nothing takes the place of the last of who has most. A po
 say too how long they would wait at most, by how fast places came free of late: the same
 number of them is half a second's work on one machine and three on another. The
 installation's own work (a command that looks at 1,000 files) waits as it likes. A free
-place goes to the share that has the fewest, then to the one that was served longest
-ago (start-time fair queueing with equal weights; not where places are given in order),
-then to who came first.
+place goes to the share that has the fewest, then to the one whose turn it is
+(`appliance.domain.turns`; not where places are given in order), then to who came first.
+
+Shares of a group (`STRANGERS`) have all this among themselves. To others the group is
+one share, which leaves a quarter of the places and of the room to wait to them. So who
+is known waits for no crowd of new addresses, and these have their turns as one.
 """
 
 import asyncio
 import math
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -27,14 +30,16 @@ from typing import Final
 from appliance.core import metrics
 from appliance.core.work_owner import INSTALLATION, WorkOwner
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.turns import Turns
 
-_SHARES_KEPT: Final = 1_024
 _LONGEST_S: Final = 1.0
 """Longer than this from one place to the next is a hold-up, not a pace."""
 _BUSY: Final = 2
 """Fewer that are held leave others idle, whatever there is to be done."""
 _SEVERAL: Final = 2
 """Who has fewer is displaced by nobody."""
+_KEPT_PART: Final = 4
+"""One part in so many is kept from groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,21 @@ class FairLimits:
     in_order: bool = False
     """Of shares that hold as many places, who came first goes first, whoever was served
     last: nobody waits much longer than others who came at the same time."""
+    for_anybody: bool = False
+    """No part is kept from groups: most who come are strangers."""
+
+    @property
+    def per_group(self) -> int:
+        """Places of all shares of a group; one place alone is for all."""
+        return self.places - self._kept(self.places)
+
+    @property
+    def waiting_per_group(self) -> int:
+        """How many of a group may wait."""
+        return self.waiting - self._kept(self.waiting)
+
+    def _kept(self, of_all: int) -> int:
+        return 0 if self.for_anybody or of_all < _SEVERAL else -(-of_all // _KEPT_PART)
 
 
 @dataclass(slots=True, eq=False)
@@ -154,10 +174,11 @@ class FairQueue:
         metrics.watch_pool(name, self, FairQueue.state)
         self._running: Counter[WorkOwner] = Counter()
         self._of_share: Counter[str] = Counter()
+        self._of_lead: Counter[str] = Counter()
         # In the order they came.
         self._waiting: list[_Waiter] = []
-        self._served: OrderedDict[str, int] = OrderedDict()
-        self._turn = 0
+        self._lead_turns = Turns()
+        self._share_turns = Turns()
         timed = math.isfinite(limits.waiting_s)
         self._pace = _Pace(limits.places, now) if timed else None
 
@@ -197,12 +218,12 @@ class FairQueue:
             self._take(owner)
             return Place(self, owner)
         if not has_room and (displaced := self._room(owner)):
-            self._waiting.remove(displaced)
+            self._remove(displaced)
             if not displaced.granted.done():
                 displaced.granted.set_exception(self._overloaded("full"))
         granted = asyncio.get_running_loop().create_future()
         waiter = _Waiter(owner, granted, began := self._now())
-        self._waiting.append(waiter)
+        self._append(waiter)
         patience_s = None if owner == INSTALLATION else self._limits.patience_s
         try:
             async with asyncio.timeout(patience_s):
@@ -234,10 +255,24 @@ class FairQueue:
         """
         return not self._may_run(owner) and self._room(owner, coming) is None
 
+    def _append(self, waiter: _Waiter) -> None:
+        self._waiting.append(waiter)
+        self._lead_turns.come(_lead(waiter.owner))
+        self._share_turns.come(waiter.owner.share)
+
+    def _remove(self, waiter: _Waiter) -> None:
+        """Take somebody from those who wait; their turn goes to who waits with them."""
+        self._waiting.remove(waiter)
+        owners = [each.owner for each in self._waiting]
+        if all(_lead(each) != _lead(waiter.owner) for each in owners):
+            self._lead_turns.leave(_lead(waiter.owner))
+        if all(each.share != waiter.owner.share for each in owners):
+            self._share_turns.leave(waiter.owner.share)
+
     def _leave(self, waiter: _Waiter) -> None:
         """Stop waiting, whether or not the place came in the same moment."""
         if waiter in self._waiting:
-            self._waiting.remove(waiter)
+            self._remove(waiter)
         elif (
             waiter.granted.done()
             and not waiter.granted.cancelled()
@@ -267,7 +302,9 @@ class FairQueue:
             owner.party and of_share.count(owner) >= part(limits.waiting_per_party)
         ):
             raise self._overloaded("full")
-        if len(owners) < most:
+        of_group = sum(each.group == owner.group for each in owners)
+        full = owner.group and of_group >= part(limits.waiting_per_group)
+        if len(owners) < most and not full:
             return None
         displaced = self._displaced(owner)
         if displaced is None:
@@ -282,20 +319,35 @@ class FairQueue:
         return int(min(limits.waiting, soon))
 
     def _displaced(self, owner: WorkOwner) -> _Waiter | None:
-        """The last of the largest share, for one whose share has nothing."""
-        waiting = Counter(
-            each.owner.share for each in self._waiting if each.owner != INSTALLATION
-        )
-        if self._of_share[owner.share] or waiting[owner.share] or not waiting:
+        """The last of who has most, for one who has nothing.
+
+        Of all who wait; of a group that has something already, among its own shares.
+        """
+        others = [each for each in self._waiting if each.owner != INSTALLATION]
+        last = self._last_of_largest(others, self._of_lead, _lead, owner)
+        if last is None and owner.group:
+            others = [each for each in others if each.owner.group == owner.group]
+            last = self._last_of_largest(others, self._of_share, _share, owner)
+        if last is None:
             return None
-        largest = max(waiting, key=lambda share: waiting[share] + self._of_share[share])
-        if waiting[largest] + self._of_share[largest] < _SEVERAL:
-            return None
-        last = next(
-            each for each in reversed(self._waiting) if each.owner.share == largest
-        )
         waited_s = self._now() - last.since
         return last if waited_s <= self._limits.displaced_within_s else None
+
+    @staticmethod
+    def _last_of_largest(
+        others: Sequence[_Waiter],
+        held: Counter[str],
+        key: Callable[[WorkOwner], str],
+        owner: WorkOwner,
+    ) -> _Waiter | None:
+        """The last of the key that has most places and waiters, for one without any."""
+        waiting = Counter(key(each.owner) for each in others)
+        if held[key(owner)] or waiting[key(owner)] or not waiting:
+            return None
+        largest = max(waiting, key=lambda each: waiting[each] + held[each])
+        if waiting[largest] + held[largest] < _SEVERAL:
+            return None
+        return next(each for each in reversed(others) if key(each.owner) == largest)
 
     def _overloaded(self, cause: str) -> ApplianceError:
         metrics.count_refused(self._name, cause)
@@ -308,17 +360,21 @@ class FairQueue:
         return (
             self._running.total() < limits.places
             and self._of_share[owner.share] < limits.per_share
+            and (not owner.group or self._of_lead[owner.group] < limits.per_group)
             and (not owner.party or self._running[owner] < limits.per_party)
         )
 
     def _take(self, owner: WorkOwner) -> None:
         self._running[owner] += 1
         self._of_share[owner.share] += 1
-        self._turn += 1
-        self._served[owner.share] = self._turn
-        self._served.move_to_end(owner.share)
-        while len(self._served) > _SHARES_KEPT:
-            self._served.popitem(last=False)
+        self._of_lead[_lead(owner)] += 1
+        self._lead_turns.take(_lead(owner))
+        self._share_turns.take(owner.share)
+        for each in self._waiting:
+            if _lead(each.owner) == _lead(owner):
+                self._lead_turns.come(_lead(owner))
+            if each.owner.share == owner.share:
+                self._share_turns.come(owner.share)
         if self._pace is not None:
             self._pace.taken(self._running.total())
 
@@ -328,18 +384,43 @@ class FairQueue:
         if self._pace is not None:
             self._pace.freed(self._running.total(), is_held_up=is_held_up)
         self._of_share[owner.share] -= 1
+        self._of_lead[_lead(owner)] -= 1
+        for held, key in (
+            (self._of_share, owner.share),
+            (self._of_lead, _lead(owner)),
+        ):
+            if not held[key]:
+                del held[key]
         if not self._running[owner]:
             del self._running[owner]
-        if not self._of_share[owner.share]:
-            del self._of_share[owner.share]
         while able := [each for each in self._waiting if self._may_run(each.owner)]:
             # `min` keeps the order in which they came among equals.
-            chosen = min(able, key=lambda each: self._rank(each.owner.share))
+            chosen = min(able, key=lambda each: self._rank(each.owner))
+            if chosen.granted.done():
+                self._remove(chosen)
+                continue
             self._waiting.remove(chosen)
-            if not chosen.granted.done():
-                self._take(chosen.owner)
-                chosen.granted.set_result(None)
+            self._take(chosen.owner)
+            chosen.granted.set_result(None)
 
-    def _rank(self, share: str) -> tuple[int, int]:
-        served = 0 if self._limits.in_order else self._served.get(share, 0)
-        return self._of_share[share], served
+    def _rank(self, owner: WorkOwner) -> tuple[float, ...]:
+        """What the least of goes first: places held, then turns; by group, by share."""
+        lead, share = _lead(owner), owner.share
+        if self._limits.in_order:
+            return self._of_lead[lead], bool(owner.group), self._of_share[share]
+        return (
+            self._of_lead[lead],
+            self._lead_turns.of(lead),
+            bool(owner.group),
+            self._of_share[share],
+            self._share_turns.of(share),
+        )
+
+
+def _lead(owner: WorkOwner) -> str:
+    """The key under which somebody competes with all others."""
+    return owner.group or owner.share
+
+
+def _share(owner: WorkOwner) -> str:
+    return owner.share

@@ -119,6 +119,20 @@ class LoginAttemptStore(Store):
         )
         return found.first() is not None
 
+    async def known_since(
+        self, since: datetime, until: datetime, most: int
+    ) -> Sequence[tuple[str, datetime]]:
+        """The latest indexes that were remembered within a time, in its order."""
+        column = known_address.c
+        latest = (
+            select(column.known_index, column.at)
+            .where(column.at > since, column.at <= until)
+            .order_by(column.at.desc())
+            .limit(most)
+        )
+        rows = (await self._connection.execute(latest)).all()
+        return [(row.known_index, row.at) for row in reversed(rows)]
+
     async def drop(self, attempt: str) -> None:
         """Take a try back that was not looked at."""
         await self._connection.execute(

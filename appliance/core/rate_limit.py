@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from appliance.core.known_addresses import known_indexes, somebodys_indexes
 from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
@@ -42,7 +43,6 @@ _WIDER: Final = (2, 4)
 """How many times the limit of an address a /56 and a /48 have."""
 _BY_ADDRESS: Final = frozenset({AttemptKind.CLAIM, AttemptKind.REVOCATION})
 """Kinds without a ceiling: they prove nothing, or what is tried cannot be guessed."""
-_KNOWN: Final = "known-address"
 _ANYWHERE: Final = "anywhere"
 """In place of an address; none is written so."""
 _FOR_EVER: Final = datetime(9000, 1, 1, tzinfo=UTC)
@@ -52,25 +52,16 @@ _WAIT_S: Final = 5.0
 _WAITING_MOST: Final = 64
 
 
-def known_indexes(lookup: LookupIndex, subject: str, address: str) -> tuple[str, ...]:
-    """What the record knows an account's address by; the first is stored.
-
-    Args:
-        lookup: makes them.
-        subject: id of the person; of an administrator, the account's index.
-        address: as `appliance.web.server.client_address.client_address` gives it.
-    """
-    return lookup.indexes(_KNOWN, f"{subject}|{address}")
-
-
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A try that was let through."""
 
     id: str
     known_as: tuple[str, ...]
-    """Indexes by which its address is known once the try was right; the first is
-    stored."""
+    """Indexes by which its address is known for the account once the try was right;
+    the first is stored."""
+    seen_as: str
+    """Index by which its address is known for anybody then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +145,9 @@ class Throttle:
             new = NewAttempt(new_id(), now, address, account_index, kind, person, scope)
             wait = await self._try(new, known, user)
             if wait.s <= 0:
-                return Attempt(new.id, known)
+                return Attempt(
+                    new.id, known, somebodys_indexes(self._lookup, address)[0]
+                )
             full = self._waiting >= _WAITING_MOST or loop.time() >= deadline
             if not wait.running or full:
                 raise ApplianceError(
@@ -179,9 +172,9 @@ class Throttle:
         """
         await LoginAttemptStore(transaction).end(attempt.id, AttemptOutcome.DONE)
         if proven:
-            await LoginAttemptStore(transaction).remember(
-                attempt.known_as[0], self._clock.now()
-            )
+            now, attempts = self._clock.now(), LoginAttemptStore(transaction)
+            await attempts.remember(attempt.known_as[0], now)
+            await attempts.remember(attempt.seen_as, now)
 
     async def is_elsewhere(
         self, transaction: Transaction, attempt: Attempt, person: PersonId

@@ -22,8 +22,13 @@ class WorkOwner:
     the installation's own work."""
     party: str = ""
     """Who of them: a session, a person, an address; `""` for nobody in particular."""
+    group: str = ""
+    """Those whose shares cost nothing to make, `STRANGERS`: together they have a part
+    that leaves room for others. `""` for a share that stands by itself."""
 
 
+STRANGERS: Final = "strangers"
+"""The group of addresses from which nobody has proven who they are of late."""
 INSTALLATION: Final = WorkOwner("")
 """Commands, workers and chores."""
 WORK_OWNER: Final[ContextVar[WorkOwner]] = ContextVar(

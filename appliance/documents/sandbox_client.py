@@ -268,7 +268,8 @@ class SandboxClient:
             ApplianceError: `OVERLOADED`, `SANDBOX_UNAVAILABLE`.
         """
         owner = WORK_OWNER.get()
-        caller = sandbox.job_caller(operation, owner.share)
+        # Strangers, of all processes, are one share of the sandbox.
+        caller = sandbox.job_caller(operation, owner.group or owner.share)
         request = sandbox.encode({"operation": operation.value, "params": params})
         return await self._in_turn(owner, request, pdf, caller)
 

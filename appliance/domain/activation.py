@@ -166,6 +166,17 @@ class Activation:
     `SignatureProfile.to_json` has it; None: a version before did not record it. It
     explains a refusal: what a signature is bound to is the resolved profile."""
 
+    @property
+    def is_in_order(self) -> bool:
+        """True if the documents are numbered as every front does.
+
+        A seal is bound to their order, and not to their numbers. By these numbers a
+        host remembers for which documents the key was used.
+        """
+        return [document.seq for document in self.documents] == list(
+            range(len(self.documents))
+        )
+
 
 def activation_data(activation: Activation, key_version: int) -> bytes:
     """What the unlock key is bound to: the `info` of its HPKE envelopes.

@@ -19,13 +19,13 @@ class CredentialView:
     algorithm: str
     """`rsa-2048`, `ec-p256` …"""
     holder: str
-    """The CN of the certificate's subject."""
+    """The CN of the certificate's subject; the recorded name where it is unreadable."""
     cuil: str
     """Eleven digits, of the holder."""
     issuer: str
-    """The CN of the certificate's issuer."""
+    """The CN of the certificate's issuer; empty: the certificate cannot be read."""
     serial: str
-    """Hexadecimal (see `serial_text`)."""
+    """Hexadecimal (see `serial_text`); empty likewise."""
     not_before: datetime
     not_after: datetime
     vouched_by: VouchedBy
@@ -40,3 +40,8 @@ class CredentialView:
     reason: RevocationReason | None = None
     """Why it was revoked."""
     revoked_at: datetime | None = None
+
+    @property
+    def is_readable(self) -> bool:
+        """True for a certificate; who writes to the record may write other bytes."""
+        return bool(self.serial)

@@ -212,6 +212,11 @@ class TextSearch:
     """Whether all that was to be searched was, or it was found before."""
 
 
+NAME_BYTES: Final = 255
+"""Longest name of a file, in bytes of UTF-8, as file systems have it."""
+_SIGNED: Final = "-firmado.pdf"
+
+
 def signed_name(file_name: str) -> str:
     """How a signed document is called where it is saved.
 
@@ -219,12 +224,14 @@ def signed_name(file_name: str) -> str:
         file_name: of the document, ends in `.pdf`.
 
     Returns:
-        The same with `-firmado`, once: the copy does not take the original's place.
+        The same with `-firmado`, once: the copy does not take the original's place. It
+        has 255 bytes of UTF-8 at most, as file systems allow.
     """
     stem = file_name[:-4] if file_name.lower().endswith(".pdf") else file_name
     if stem.lower().endswith("-firmado"):
         return file_name
-    return f"{stem}-firmado.pdf"
+    kept = stem.encode()[: NAME_BYTES - len(_SIGNED)].decode(errors="ignore")
+    return f"{kept.rstrip()}{_SIGNED}"
 
 
 FIELD_LOOK: Final = "AP"

@@ -23,6 +23,8 @@ class Check(StrEnum):
     """A certificate was issued or renewed without a task that somebody asked for."""
     USED_WITHOUT_CONSENT = "used_without_consent"
     """A key was used, or is to be, for an activation that no front recorded."""
+    DOCUMENT_SWAPPED = "document_swapped"
+    """A request was consented to for a document that was not its own."""
     USED_TWICE = "used_twice"
     """A key was used more than once for one document of an activation."""
     ENROLLED_UNINVITED = "enrolled_uninvited"
@@ -159,6 +161,8 @@ class RequestHistory:
     request: int
     is_signed: bool = False
     """The record calls it `firmada`."""
+    has_shared_turn: bool = False
+    """Others sign in any order with it, and each goes on with what another made."""
     items: list[Item] = field(default_factory=list)
     versions: list[Version] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)

@@ -17,8 +17,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from appliance.core.known_addresses import remember_address
 from appliance.core.login_attempt_store import LoginAttemptStore
-from appliance.core.rate_limit import known_indexes
 from appliance.core.secrets.password_hashing import Passwords
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
@@ -296,8 +296,9 @@ class Enrolment:
             account_indexes(self._lookup, person.cuil, email), person.id
         )
         if address is not None:
-            known = known_indexes(self._lookup, person.id, address)
-            await LoginAttemptStore(transaction).remember(known[0], self._clock.now())
+            await remember_address(
+                transaction, self._lookup, person.id, address, self._clock.now()
+            )
 
     async def standing(self, code: str) -> tuple[Person, Issued]:
         """Who enrolled by a link, while it is good, and what came of it.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from appliance.core.known_addresses import remember_address
 from appliance.core.login_attempt_store import LoginAttemptStore
-from appliance.core.rate_limit import known_indexes
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -179,8 +179,9 @@ class FailedTries:
         self, transaction: Transaction, subject: str, address: str | None
     ) -> None:
         if address is not None:
-            known = known_indexes(self._lookup, subject, address)
-            await LoginAttemptStore(transaction).remember(known[0], self._clock.now())
+            await remember_address(
+                transaction, self._lookup, subject, address, self._clock.now()
+            )
 
 
 def _told(tries: int, address: str | None) -> dict[str, object]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import structlog
 
+from appliance.core.system.pinned_files import PinnedFile, Version
 from appliance.domain.activation import ActivationFormat
 from appliance.domain.errors import ApplianceError, ErrorCode
 
@@ -24,8 +25,8 @@ class PinnedFormat:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read_at: tuple[int, int, int] | None = None
+        self._file = PinnedFile(path)
+        self._read_at: Version | None = None
         self._oldest = ActivationFormat.FIRST
 
     @property
@@ -33,29 +34,23 @@ class PinnedFormat:
         """The oldest format that counts; the first one where there is no file.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`: what is there cannot be read, or names
-                no format that this release knows.
+            ApplianceError: `STORE_UNAVAILABLE`: what is there cannot be read or relied
+                on, or names no format that this release knows.
         """
         try:
-            found = self._path.stat()
+            version = self._file.version()
+            if version != self._read_at:
+                text = self._file.path.read_text("ascii")
+                self._oldest = ActivationFormat(int(text))
+                self._read_at = version
         except FileNotFoundError:
             return ActivationFormat.FIRST
-        except OSError as exc:
-            raise self._unreadable() from exc
-        version = (found.st_ino, found.st_mtime_ns, found.st_size)
-        if version != self._read_at:
-            try:
-                self._oldest = ActivationFormat(int(self._path.read_text("ascii")))
-            except (OSError, ValueError) as exc:
-                # A file that cannot be read is not taken for none, which would let
-                # the first format count again.
-                raise self._unreadable() from exc
-            self._read_at = version
+        except (OSError, ValueError) as exc:
+            # A file that cannot be read is not taken for none, which would let
+            # the first format count again.
+            _log.error("activation.format_unreadable", path=str(self._file.path))
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
         return self._oldest
-
-    def _unreadable(self) -> ApplianceError:
-        _log.error("activation.format_unreadable", path=str(self._path))
-        return ApplianceError(ErrorCode.STORE_UNAVAILABLE)
 
 
 def pin_format(path: Path, oldest: ActivationFormat) -> None:

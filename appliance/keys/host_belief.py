@@ -6,7 +6,8 @@ oldest format that counts.
 
 - Format 2: an admitted host's own key signed it, and a pinned worker identity did.
 - Format 1: a pinned worker identity signed it. It counts while this machine's file says
-  so, and only of a host that is not admitted: for an admitted one there is no way back.
+  so, and only of a host that is not admitted: for an admitted one there is no way back,
+  and for none where the list of admitted hosts is damaged.
 
 Source: design §4 "What stands beside the seal"; docs/keys.md.
 """
@@ -103,7 +104,7 @@ class KeyBelief:
     def _of_first_format(self, key: ActivationKey) -> KeyStanding:
         if self._formats.oldest > ActivationFormat.FIRST:
             return KeyStanding.OLD_FORMAT
-        if self._admitted.key_of(key.host) is not None:
+        if self._admitted.key_of(key.host) is not None or not self._admitted.is_whole:
             return KeyStanding.OLD_FORMAT
         statement = key_statement(self._installation, key.host, key.epoch, key.public)
         if not self._identities.signed(key.identity, statement, key.signature):

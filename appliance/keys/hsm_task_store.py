@@ -20,7 +20,6 @@ from sqlalchemy import (
     insert,
     or_,
     select,
-    update,
 )
 from sqlalchemy.sql.dml import ReturningUpdate
 
@@ -46,7 +45,6 @@ _URGENT = (TaskKind.PUBLISH.value, TaskKind.REVOKE.value)
 revokes wants it done. Few at a time, they keep nobody from the rest."""
 OPEN_OF_SHARE: Final = 64
 """Tasks of one integrator, person or address that wait or run at a time."""
-_OVER = (TaskState.DONE.value, TaskState.FAILED.value)
 
 
 class HsmTaskStore(LeasedQueue):
@@ -236,29 +234,6 @@ class HsmTaskStore(LeasedQueue):
         sealed = is_sealed(task_seal, hsm_task.c.id)
         late = _free(at) & sealed & (hsm_task.c.created <= before)
         return await self._fail(late, reason)
-
-    async def unswept(self, kind: TaskKind, before: datetime) -> list[EndedTask]:
-        """Tasks that are over, of whose tries one may have left something."""
-        rows = await self._connection.execute(
-            select(hsm_task)
-            .where(
-                hsm_task.c.kind == kind.value,
-                hsm_task.c.state.in_(_OVER),
-                hsm_task.c.created <= before,
-                hsm_task.c.swept.is_(None),
-            )
-            .order_by(hsm_task.c.created)
-        )
-        return [_ended(row) for row in rows]
-
-    async def swept(self, task: TaskId, at: datetime) -> bool:
-        """Mark that what it left was looked for; False if it was before."""
-        result = await self._connection.execute(
-            update(hsm_task)
-            .where(hsm_task.c.id == task, hsm_task.c.swept.is_(None))
-            .values(swept=at)
-        )
-        return result.rowcount == 1
 
     async def give_up(
         self, at: datetime, attempts: int, reason: str

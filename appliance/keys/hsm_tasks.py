@@ -16,12 +16,7 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import (
-    EndedTask,
-    TaskClaim,
-    TaskStatus,
-    slot_host,
-)
+from appliance.domain.hsm_tasks import TaskClaim, TaskStatus, slot_host
 from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import CredentialId, PersonId, TaskId
 from appliance.domain.keys import KeyAlgorithm
@@ -38,7 +33,7 @@ _LEASE: Final = timedelta(seconds=30)
 TASK_ATTEMPTS: Final = 5
 """Claims after which a task is given up (see `ExpiryJob.fail_tasks`)."""
 ORPHAN_AGE: Final = timedelta(hours=1)
-"""How old an enrolment is before what it left is destroyed."""
+"""How long ago a resident key was begun that nobody is making any more."""
 _LOOK_AGAIN_S: Final = 0.2
 
 
@@ -295,37 +290,19 @@ class HsmTasks:
             )
             return True
 
-    async def unswept(self) -> list[EndedTask]:
-        """Enrolments of which a try that was killed may have left a key."""
-        before = self._clock.now() - ORPHAN_AGE
-        async with self._store.read() as transaction:
-            return await HsmTaskStore(transaction).unswept(TaskKind.ISSUE, before)
-
-    async def cka_id(self, ended: EndedTask) -> bytes | None:
-        """CKA_ID of the resident key that an enrolment yielded, if it did."""
-        async with self._store.read() as transaction:
-            credential = await CredentialStore(transaction).get(CredentialId(ended.id))
-        return None if credential is None else credential.cka_id
-
-    async def swept(self, ended: EndedTask, count: int) -> None:
-        """Record that what an enrolment left was looked for, and destroyed.
+    async def orphan_destroyed(self, task: str, person: str, count: int) -> None:
+        """Record that a resident key was destroyed that came to nothing.
 
         Args:
-            ended: which.
-            count: objects that were.
+            task: that it was made for.
+            person: likewise.
+            count: objects on the token that there were.
         """
         async with self._store.write() as transaction:
-            await HsmTaskStore(transaction).swept(ended.id, self._clock.now())
-            # Of two workers that looked at once, each says what it destroyed.
-            if count:
-                transaction.audit.add(
-                    AuditEvent(
-                        EventKind.KEY_ORPHAN_DESTROYED,
-                        f"worker:{self._worker}",
-                        detail={
-                            "task": ended.id,
-                            "person": ended.person,
-                            "objects": count,
-                        },
-                    )
+            transaction.audit.add(
+                AuditEvent(
+                    EventKind.KEY_ORPHAN_DESTROYED,
+                    f"worker:{self._worker}",
+                    detail={"task": task, "person": person, "objects": count},
                 )
+            )

@@ -25,12 +25,17 @@ import structlog
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import LockedKey, SigningSecret
+from appliance.domain.errors import (
+    ActivationInvalidError,
+    ApplianceError,
+    ErrorCode,
+)
+from appliance.domain.identity import Credential, LockedKey, SigningSecret
 from appliance.domain.ids import CredentialId, PersonId, RequestId
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind, SlotOutcome
 from appliance.keys.count_clearings import CountClearings
+from appliance.keys.key_encryption import open_outer
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.keys.password_floor import Admission, Check, PasswordFloor
 from appliance.keys.rewrap_user_keys import try_relock
@@ -206,6 +211,21 @@ class PasswordAttempts:
         else:
             self._floor.wrong(slot.seen, found.mark)
         return found
+
+    def opens(self, unlock: bytes, credential: Credential) -> bool:
+        """Tell whether an unlock key opens a credential as it stands recorded.
+
+        So the credential's public key is the one that the password's lock is bound to.
+
+        Args:
+            unlock: as `passed` gives it.
+            credential: read after that.
+        """
+        try:
+            open_outer(unlock, credential.outer, credential.aad(self._installation))
+        except ActivationInvalidError:
+            return False
+        return True
 
     async def clear(
         self, transaction: Transaction, person: PersonId, salt: bytes

@@ -34,9 +34,14 @@ _LOCKS_A_DAY: Final = 10
 are proven: whoever has the lookup key as well makes proofs."""
 _CLOCKS: Final = timedelta(seconds=10)
 """Further apart than the clocks of two hosts are (5 s make a host not ready)."""
-_ENTRIES: Final = 8_192
-"""Persons and salts that are remembered: some megabytes."""
+_ENTRIES: Final = 32_768
+"""Persons and salts that are remembered: some tens of megabytes."""
+_FULL_FOR: Final = timedelta(days=2)
+"""From the last wrong password: so long a full count is never forgotten. What follows
+then is no more than what the longest pause allows meanwhile."""
 _MARK_BYTES: Final = 16
+_KEYS: Final = 2
+"""Entries of one check: of its person, and of its salt."""
 
 
 class Admission(StrEnum):
@@ -110,8 +115,10 @@ class PasswordFloor:
         """
         now = self._clock.now()
         check = Check(_keys(person, secret.salt))
-        if len(self._seen) + len(check.keys) > self._entries:
-            self._forget()
+        new = [key for key in check.keys if key not in self._seen]
+        if new and len(self._seen) + len(new) > self._entries and not self._forget(now):
+            # Nothing may be forgotten: each of these passwords was tried in vain.
+            return Admission.BUSY, check
         both = of_person, of_salt = [self._entry(key, now) for key in check.keys]
         if clearing is not None:
             self._clear(of_person, clearing)
@@ -181,15 +188,30 @@ class PasswordFloor:
             entry.day_began, entry.today = now, 0
         return entry
 
-    def _forget(self) -> None:
+    def _forget(self, now: datetime) -> bool:
         """Make room: those with the fewest wrong passwords go first, then the oldest.
 
-        Whoever wants a full count to be forgotten has to fill as many others.
+        Whoever wants a count to be forgotten has to fill as many others higher. A full
+        one is not forgotten at all: filling others is no way round its pause.
+
+        Returns:
+            True if there is room for a check.
         """
-        idle = [key for key, each in self._seen.items() if each.running == 0]
+        idle = [
+            key
+            for key, each in self._seen.items()
+            if each.running == 0
+            and not (self._is_full(each) and now - each.last < _FULL_FOR)
+        ]
         idle.sort(key=lambda key: self._weight(self._seen[key]))
-        for key in idle[: max(1, self._entries // 16)]:
+        for key in idle[: max(_KEYS, self._entries // 16)]:
             del self._seen[key]
+        return len(idle) >= _KEYS
+
+    def _is_full(self, entry: _Seen) -> bool:
+        """Return whether an entry reached the limit, in one day or since a clearing."""
+        most = max(len(entry.wrong), entry.today)
+        return entry.unproven > 0 or most >= self._limit
 
     def _is_locked(self, entry: _Seen, now: datetime) -> bool:
         if entry.today >= self._limit * _LOCKS_A_DAY:

@@ -14,6 +14,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+import structlog
+
 from appliance.core.secrets.password_hashing import HashSlots, PasswordRoot
 from appliance.domain.errors import (
     ActivationInvalidError,
@@ -27,8 +29,10 @@ from appliance.domain.secrets import KeySource
 from appliance.domain.text.unicode_nfc import nfc
 from appliance.keys.key_encryption import open_outer
 
+_log = structlog.get_logger(__name__)
 ARGON2: Final = {"t": 2, "m": 19_456, "p": 1, "v": 19}
 """19 MiB, two passes: about 20 ms (facts "Argon2id")."""
+_SALT_BYTES: Final = 16
 MIN_BYTES: Final = 8
 MAX_BYTES: Final = 1024
 
@@ -107,7 +111,7 @@ class SigningPasswords:
             credentials: whose unlock keys are wanted.
             first: it is part of a check.
         """
-        salt = secrets.token_bytes(16)
+        salt = secrets.token_bytes(_SALT_BYTES)
         ring = self._peppers.ring()
         root = PasswordRoot(ring.keys[ring.present], salt, ARGON2)
         digest, unlock = await self._slots.run(
@@ -146,8 +150,14 @@ class SigningPasswords:
             owner: the person, for `mark`.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`: its pepper is not in the file.
+            ApplianceError: `STORE_UNAVAILABLE`: its pepper is not in the file, or the
+                stored derivation is none of ours.
         """
+        if secret.argon2 != ARGON2 or len(secret.salt) != _SALT_BYTES:
+            # What is cheaper would leave a cheap mark of the password in the database,
+            # and what costs more memory or time would stop this process.
+            _log.error("signing_password.derivation_unknown", person=owner)
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
         ring = self._peppers.ring()
         pepper = ring.keys.get(secret.pepper_version)
         if pepper is None:

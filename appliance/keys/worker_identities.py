@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
+from appliance.core.system.pinned_files import PinnedFile, Version
+
 _PEM: Final = re.compile(
     rb"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL
 )
@@ -28,8 +30,8 @@ class PinnedIdentities:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read_at: tuple[int, int, int] | None = None
+        self._file = PinnedFile(path)
+        self._read_at: Version | None = None
         self._keys: dict[str, _Key] = {}
 
     def signed(self, identity: str, statement: bytes, signature: bytes) -> bool:
@@ -53,17 +55,16 @@ class PinnedIdentities:
         return True
 
     @property
-    def version(self) -> tuple[int, int, int] | None:
+    def version(self) -> Version | None:
         """Another value once the file is another; None while it is not there."""
         self._pinned()
         return self._read_at
 
     def _pinned(self) -> dict[str, _Key]:
         try:
-            stat = self._path.stat()
-            version = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            version = self._file.version()
             if version != self._read_at:
-                self._keys = _parse(self._path.read_bytes())
+                self._keys = _parse(self._file.path.read_bytes())
                 self._read_at = version
         except OSError:
             self._keys, self._read_at = {}, None

@@ -24,7 +24,6 @@ from appliance.core.database.tables import (
     integrator,
     mail_message,
     signature_request,
-    test_signer,
 )
 from appliance.core.leased_queue import LeasedQueue
 from appliance.domain.ids import (
@@ -45,6 +44,7 @@ from appliance.domain.requests.new_request import FRAME_ORIGIN
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import RequestState
 from appliance.mail.request_mail_store import APART, request_mail
+from appliance.people.signer_for_tests_store import is_made_up
 
 _PENDING: Final = MailState.PENDING.value
 _SHARE: Final = func.coalesce(mail_message.c.integrator, "")
@@ -63,12 +63,8 @@ _VIEW: Final = [
         "ended",
     )
 ]
-_MADE_UP: Final = select(test_signer.c.person)
-_TO_MADE_UP: Final = _MADE_UP.where(
-    test_signer.c.person == mail_message.c.person
-).exists()
-"""Those to test signers, which no server is handed; by the one column that every role
-may see."""
+_TO_MADE_UP: Final = is_made_up(mail_message.c.person)
+"""Those to test signers, which no server is handed."""
 _LOOKED_THROUGH: Final = 200
 """Mails to a signer since a request was made, among which those that name it are."""
 OWN: Final = ""
@@ -373,7 +369,7 @@ class MailStore(LeasedQueue):
         self, query: Select[Any], *, only_tests: bool
     ) -> list[Recipient]:
         if only_tests:
-            query = query.where(_OWN.c.person.in_(_MADE_UP))
+            query = query.where(is_made_up(_OWN.c.person))
         rows = await self._connection.execute(query.order_by(_OWN.c.id))
         return [
             Recipient(

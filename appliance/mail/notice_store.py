@@ -19,17 +19,15 @@ from sqlalchemy import (
     update,
 )
 
-from appliance.core.database.tables import security_notice, test_signer
+from appliance.core.database.tables import security_notice
 from appliance.core.leased_queue import LeasedQueue
 from appliance.domain.ids import PersonId
 from appliance.domain.mail.mails import MailClaim, MailKind, MailState, MailView
+from appliance.people.signer_for_tests_store import is_made_up
 
 _PENDING: Final = MailState.PENDING.value
 _N: Final = security_notice.c
-# By the one column of test signers that every role may see.
-_TO_MADE_UP: Final = (
-    select(test_signer.c.person).where(test_signer.c.person == _N.person).exists()
-)
+_TO_MADE_UP: Final = is_made_up(_N.person)
 
 
 class NoticeStore(LeasedQueue):

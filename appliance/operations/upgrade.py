@@ -1,6 +1,6 @@
 """`rubrica upgrade`: end what the release before still needs, once nobody needs it.
 
-    rubrica upgrade            tells what stands in the way; changes nothing
+    rubrica upgrade            tells what stands in the way, and which keys are refused
     rubrica upgrade --close    ends the earlier formats on this machine
 
 While an installation is upgraded, activations of the release before count beside those
@@ -71,7 +71,8 @@ def _upgrade(args: argparse.Namespace) -> int:
         return run_async(_look_at_hosts, args)
     if not args.close:
         return run_async(
-            lambda given: _look(given, has_fronts=not args.no_fronts), args
+            lambda given: _look(given, has_fronts=not args.no_fronts, with_keys=True),
+            args,
         )
     if is_closed(settings):
         say("closed already: nothing of the release before counts on this machine")
@@ -128,6 +129,27 @@ def is_closed(settings: Settings) -> bool:
     return oldest is max(ActivationFormat)
 
 
+async def _say_refused_keys(settings: Settings) -> None:
+    """Name the keys in use that this release refuses, each with what to do about it."""
+    from appliance.bootstrap import (  # noqa: PLC0415 (heavy)
+        open_core,
+        open_credential_faults,
+    )
+    from appliance.domain.clock import SystemClock  # noqa: PLC0415 (heavy)
+    from appliance.domain.errors import ApplianceError  # noqa: PLC0415 (heavy)
+    from appliance.domain.identity import format_cuil  # noqa: PLC0415 (heavy)
+
+    try:
+        async with open_core(settings, SystemClock(), "operator") as core:
+            async for one in open_credential_faults(core).all():
+                cuil = format_cuil(one.cuil)
+                what = f"credential {one.credential} of {cuil}: {one.fault.value}"
+                say(f"{what}; it signs nothing{REMEDY}docs/keys.md, Whose key it is")
+    except ApplianceError:
+        # The role that runs this where `rubrica-migrate` is masked may not look.
+        say("keys in use were not checked here; `rubrica certificate check` does")
+
+
 async def _look_at_hosts(settings: Settings) -> int:
     """Say which hosts are not believed; the exit status."""
     from appliance.operations.upgrade_obstacles import (  # noqa: PLC0415 (heavy)
@@ -141,8 +163,17 @@ async def _look_at_hosts(settings: Settings) -> int:
     return 1 if of_hosts else 0
 
 
-async def _look(settings: Settings, *, has_fronts: bool) -> int:
-    """Say what stands in the way; the exit status."""
+async def _look(
+    settings: Settings, *, has_fronts: bool, with_keys: bool = False
+) -> int:
+    """Say what stands in the way; the exit status.
+
+    Args:
+        settings: of the installation.
+        has_fronts: this machine has a front.
+        with_keys: name keys that signing workers of this release refuse, too. These
+            are no obstacle: else whoever alters a row would keep an upgrade open.
+    """
     from appliance.operations.upgrade_obstacles import (  # noqa: PLC0415 (heavy)
         obstacles,
     )
@@ -150,6 +181,8 @@ async def _look(settings: Settings, *, has_fronts: bool) -> int:
     found: list[Obstacle] = await obstacles(settings, has_fronts=has_fronts)
     for each in found:
         say(f"{each.what}{REMEDY}{each.remedy}")
+    if with_keys:
+        await _say_refused_keys(settings)
     if found:
         return 1
     if is_closed(settings):

@@ -4,6 +4,7 @@ for each in await obstacles(settings, has_fronts=True):
     print(each.what, each.remedy)
 """
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,7 @@ from appliance.keys.signing_hosts import ALIVE
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 from appliance.settings import Settings
 
+_FORGED: Final = "no machine is called that: look who writes to the database"
 _NEWEST: Final = max(ActivationFormat)
 _SYSTEM_CLOCK: Final = SystemClock()
 
@@ -67,9 +69,12 @@ async def obstacles(
 def _of_earlier_release(alive: Sequence[WorkerStatus]) -> Iterator[Obstacle]:
     for status in alive:
         if (status.activation_format or ActivationFormat.FIRST) < _NEWEST:
+            host = slot_host(status.slot)
             yield Obstacle(
-                f"{status.slot}: runs the release before",
-                f"on {slot_host(status.slot)}: upgrade, and restart its roles",
+                f"{_shown(status.slot)}: runs the release before",
+                f"on {_shown(host)}: upgrade, and restart its roles"
+                if host.isprintable()
+                else _FORGED,
                 is_of_host=False,
             )
 
@@ -113,7 +118,11 @@ def obstacle_of(
         standings: of its keys of the newest format.
         is_admitted: it is admitted on this machine.
     """
-    how = f"on {host}: rubrica hsm host-key; here: rubrica hsm admit {host} KEY"
+    if not host.isprintable():
+        return Obstacle(f"signing host {_shown(host)}: has no name", _FORGED)
+    # Names are rows, and people copy the command: it is one, whatever they say.
+    typed, host = shlex.quote(host), _shown(host)
+    how = f"on {host}: rubrica hsm host-key; here: rubrica hsm admit {typed} KEY"
     if not is_admitted:
         return Obstacle(f"signing host {host}: is not admitted on this machine", how)
     if not standings:
@@ -129,3 +138,8 @@ def obstacle_of(
         f"signing host {host}: its activation keys are of no pinned worker identity",
         "copy pki/worker-identity.pem here from the machine of `rubrica hsm init`",
     )
+
+
+def _shown(name: str) -> str:
+    """Return a name of a row as a terminal shows it, without effects of its own."""
+    return name if name.isprintable() else ascii(name)

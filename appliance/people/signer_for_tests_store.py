@@ -5,13 +5,23 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Row, Select, func, insert, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    exists,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
 
 from appliance.core.database.tables import person, test_signer
 from appliance.core.unit_of_work import Store, Transaction
 from appliance.domain.identity import Person
 from appliance.domain.ids import IntegratorId, PersonId
-from appliance.domain.vocab import PersonState
+from appliance.domain.vocab import PersonState, VouchedBy
 
 _C: Final = test_signer.c
 _THERE: Final[Select[Any]] = (
@@ -30,6 +40,20 @@ _THERE: Final[Select[Any]] = (
     .join(test_signer, _C.person == person.c.id)
     .where(_C.removed.is_(None))
 )
+
+
+def is_made_up(who: ColumnElement[Any]) -> ColumnElement[bool]:
+    """The condition that a column names a test signer.
+
+    By who vouched for the person, which is written once, with them. A row of
+    `test_signer` can be added later, of somebody real.
+
+    Args:
+        who: names a person.
+    """
+    return exists().where(
+        person.c.id == who, person.c.vouched_by == VouchedBy.TEST.value
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +134,10 @@ class SignerForTestsStore(Store):
         rows = await self._connection.execute(
             select(_C.person)
             .join(person, _C.person == person.c.id)
-            .where(person.c.state == PersonState.ACTIVE.value)
+            .where(
+                person.c.state == PersonState.ACTIVE.value,
+                person.c.vouched_by == VouchedBy.TEST.value,
+            )
         )
         return [PersonId(row.person) for row in rows]
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.settings import SettingsError, certificate_file
 
 
 def read_certificate(path: Path) -> bytes | None:
@@ -15,12 +15,13 @@ def read_certificate(path: Path) -> bytes | None:
         path: of the file.
 
     Raises:
-        ApplianceError: `STORE_UNAVAILABLE`: what is there cannot be read.
+        ApplianceError: `STORE_UNAVAILABLE`: what is there cannot be read, or may be
+            written by others than its owner.
     """
     try:
-        made = x509.load_pem_x509_certificate(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as exc:
+        made = certificate_file.read_certificate(path)
+    except SettingsError as exc:
+        if isinstance(exc.__cause__, FileNotFoundError):
+            return None
         raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
     return made.public_bytes(Encoding.DER)

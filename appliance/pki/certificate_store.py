@@ -58,23 +58,20 @@ class CertificateStore(Store):
         row = (await self._connection.execute(query)).one_or_none()
         return None if row is None else record_of(row)
 
-    async def newest(
+    async def newest_first(
         self, kind: CertificateKind, issuer: str
-    ) -> CertificateRecord | None:
-        """The one of a kind and CA that ends last and is not revoked."""
-        row = (
-            await self._connection.execute(
-                select(certificate)
-                .where(
-                    certificate.c.kind == kind.value,
-                    certificate.c.issuer == issuer,
-                    certificate.c.state == CertificateState.VALID.value,
-                )
-                .order_by(certificate.c.not_after.desc(), certificate.c.issued.desc())
-                .limit(1)
+    ) -> list[CertificateRecord]:
+        """Those of a kind and CA that are not revoked; what ends last comes first."""
+        rows = await self._connection.execute(
+            select(certificate)
+            .where(
+                certificate.c.kind == kind.value,
+                certificate.c.issuer == issuer,
+                certificate.c.state == CertificateState.VALID.value,
             )
-        ).one_or_none()
-        return None if row is None else record_of(row)
+            .order_by(certificate.c.not_after.desc(), certificate.c.issued.desc())
+        )
+        return [record_of(row) for row in rows]
 
     async def in_force(self, kind: CertificateKind) -> list[CertificateRecord]:
         """The one of a kind that ends last, of each CA; none that is revoked."""

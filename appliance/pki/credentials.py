@@ -32,7 +32,7 @@ from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.revocation import Revocations
-from appliance.pki.validation.certificate_rules import name_of
+from appliance.pki.validation.certificate_rules import name_of, reading
 from appliance.pki.validation.path_validation import CheckedChain, Expected, check_chain
 from appliance.pki.validation.sample_report import demand_valid, judging
 from appliance.pki.validation.trust_anchors import Trust
@@ -298,13 +298,13 @@ def _facts(held: Credential) -> dict[str, object]:
 
 
 async def view_of(transaction: Transaction, held: Credential) -> CredentialView:
-    """A credential for people.
+    """A credential for people, also one whose certificate cannot be read.
 
     Args:
         transaction: of a transaction.
         held: as it is kept.
     """
-    made = x509.load_der_x509_certificate(held.certificate)
+    holder, issuer, serial = _names(held.certificate)
     person = await PersonStore(transaction).get(held.person)
     issued = await CertificateStore(transaction).of_credential(held.id)
     revoked = next((one for one in issued if one.revoked_at is not None), None)
@@ -314,10 +314,10 @@ async def view_of(transaction: Transaction, held: Credential) -> CredentialView:
         state=held.state,
         mode=held.key_mode.value,
         algorithm=held.algorithm.value,
-        holder=name_of(made.subject),
+        holder=holder or (person.name if person else ""),
         cuil=person.cuil if person else "",
-        issuer=name_of(made.issuer),
-        serial=serial_text(made.serial_number),
+        issuer=issuer,
+        serial=serial,
         not_before=held.not_before,
         not_after=held.not_after,
         vouched_by=held.vouched_by,
@@ -328,3 +328,14 @@ async def view_of(transaction: Transaction, held: Credential) -> CredentialView:
         reason=revoked.reason if revoked else None,
         revoked_at=revoked.revoked_at if revoked else None,
     )
+
+
+def _names(certificate: bytes) -> tuple[str, str, str]:
+    """Holder, issuer and serial number; empty for what is no certificate."""
+    try:
+        with reading():
+            made = x509.load_der_x509_certificate(certificate)
+            holder, issuer = name_of(made.subject), name_of(made.issuer)
+            return holder, issuer, serial_text(made.serial_number)
+    except ChainRefusedError:
+        return "", "", ""

@@ -3,10 +3,20 @@
 A request bears a signature of the key, so its owner's password is needed, as it
 is for a document: the unlock key goes to a worker sealed, bound to this task.
 
+What the worker made stands in the record until its owner gets it, and an outside CA
+certifies whatever key it is sent. So a request is handed out only if it is signed by
+the very key that the password has just opened.
+
 Source: design §4 "Activation keys", §6; RFC 2986.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import structlog
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from appliance.core.background import Shielded
 from appliance.core.unit_of_work import Database, Transaction
@@ -26,6 +36,44 @@ from appliance.keys.key_facts import KeyFacts
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.people.person_store import PersonStore
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRequest:
+    """A signing request that a worker is to make."""
+
+    task: TaskId
+    """To wait for; its output has `csr`, in PEM."""
+    spki: bytes
+    """The public key, to which the lock is bound that the password opened."""
+
+    def made(self, output: Mapping[str, object]) -> bytes:
+        """Check what the task gave.
+
+        Args:
+            output: of the task, as recorded.
+
+        Returns:
+            The request, PEM.
+
+        Raises:
+            ApplianceError: `TASK_FAILED`: it is none, or not by this key.
+        """
+        try:
+            request = x509.load_pem_x509_csr(str(output.get("csr")).encode())
+            public = request.public_key()
+            spki = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+            is_own = spki == self.spki and request.is_signature_valid
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            is_own = False
+        if not is_own:
+            _log.error("csr.not_ours", task=self.task)
+            raise ApplianceError(
+                ErrorCode.TASK_FAILED, params={"reason": "the request was altered"}
+            )
+        return request.public_bytes(Encoding.PEM)
 
 
 class SigningRequests:
@@ -55,16 +103,13 @@ class SigningRequests:
 
     async def ask(
         self, signer: Signer, credential: CredentialId, password: bytes
-    ) -> TaskId:
+    ) -> AskedRequest:
         """Ask for a request, signed by the key of a credential.
 
         Args:
             signer: whose it is, as the front established it.
             credential: in use.
             password: the signing password, as `normalize` gives it.
-
-        Returns:
-            The task to wait for; its output has `csr`, in PEM.
 
         Raises:
             ApplianceError: `CREDENTIAL_NOT_FOUND`, `CREDENTIAL_STATE`; those of
@@ -83,7 +128,7 @@ class SigningRequests:
         credential: CredentialId,
         password: bytes,
         hosts: tuple[ActivationKey, ...],
-    ) -> TaskId:
+    ) -> AskedRequest:
         """From the password to the recorded task.
 
         Raises:
@@ -96,12 +141,14 @@ class SigningRequests:
             held = await CredentialStore(transaction).get(credential)
             # The slot is closed as right in any case, so nothing is raised here.
             key = unlock.get(credential) if unlock else None
-            submitted = (
+            asked = None
+            if (
                 held is not None
                 and key is not None
                 and held.state is CredentialState.ACTIVE
-            )
-            if held is not None and key is not None and submitted:
+                and self._attempts.opens(key, held)
+            ):
+                asked = AskedRequest(task, held.spki)
                 seals = seal_to_each(hosts, key, _binding(task, held).info())
                 await HsmTaskStore(transaction).add(
                     task,
@@ -119,9 +166,9 @@ class SigningRequests:
                         {"person": held.person, "credential": held.id},
                     )
                 )
-        if not submitted:
+        if asked is None:
             raise ApplianceError(ErrorCode.IN_PROGRESS)
-        return task
+        return asked
 
 
 @dataclass(frozen=True, slots=True)

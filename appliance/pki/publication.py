@@ -268,15 +268,15 @@ class Publishing:
 
     # -- the responder and the TSA ----------------------------------------------
 
-    async def own(self, kind: CertificateKind, issuer: str) -> CertificateRecord | None:
-        """The newest certificate of one of the appliance's own keys.
+    async def own(self, kind: CertificateKind, issuer: str) -> list[CertificateRecord]:
+        """Certificates of the appliance's own keys, what ends last first.
 
         Args:
             kind: `ocsp` or `tsa`.
             issuer: the CA that it works for.
         """
         async with self._store.read() as transaction:
-            return await CertificateStore(transaction).newest(kind, issuer)
+            return await CertificateStore(transaction).newest_first(kind, issuer)
 
     async def compromised(self, kind: CertificateKind) -> list[CertificateRecord]:
         """Certificates whose key somebody else may have."""

@@ -77,20 +77,7 @@ def _asked(history: PersonHistory) -> Iterator[Finding]:
 
 def _invited(history: PersonHistory) -> Iterator[Finding]:
     """Yield enrolments that nobody invited to, and keys that follow from none."""
-    invited = history.of(EventKind.PERSON_INVITED)
-    since: datetime | None = None
-    for event in history.of(EventKind.PERSON_ENROLLED):
-        if not any(
-            each.at <= event.at + SKEW and (since is None or each.at > since)
-            for each in invited
-        ):
-            yield event.finding(
-                Check.ENROLLED_UNINVITED,
-                "enrolled, and nobody recorded an invitation"
-                if since is None
-                else "enrolled once more, and nobody recorded another invitation",
-            )
-        since = event.at
+    yield from _enrolled(history)
     begun = history.of(EventKind.PERSON_ENROLLED, EventKind.PERSON_CREATED)
     named = {each.text("task") for each in begun}
     replaced = [each.at for each in history.of(EventKind.SIGN_PASSWORD_REPLACED)]
@@ -116,6 +103,33 @@ def _invited(history: PersonHistory) -> Iterator[Finding]:
             # person, or an operator, asked again.
             continue
         yield event.finding(Check.ENROLLED_UNINVITED, reason)
+
+
+def _enrolled(history: PersonHistory) -> Iterator[Finding]:
+    """Yield enrolments without an invitation.
+
+    Who has enrolled before begins anew by an officer alone. Their invitation counts by
+    what only an officer may record, for `api` records invitations of its own.
+    """
+    since: datetime | None = None
+    for event in history.of(EventKind.PERSON_CREATED, EventKind.PERSON_ENROLLED):
+        is_enrolment = event.kind == EventKind.PERSON_ENROLLED.value
+        if since is None:
+            wanted, reason = (
+                EventKind.PERSON_INVITED,
+                "enrolled, and nobody recorded an invitation",
+            )
+        else:
+            wanted, reason = (
+                EventKind.PERSON_REISSUED,
+                "enrolled once more, and no officer recorded that it was to be",
+            )
+        if is_enrolment and not any(
+            each.at <= event.at + SKEW and (since is None or each.at > since)
+            for each in history.of(wanted)
+        ):
+            yield event.finding(Check.ENROLLED_UNINVITED, reason)
+        since = event.at
 
 
 def _ended(history: PersonHistory, credential: str, at: datetime) -> bool:

@@ -101,10 +101,12 @@ class ReconciliationStore(Store):
             return found.setdefault(request, RequestHistory(request))
 
         signed = RequestState.SIGNED.value
+        its = signature_request.c
         for row in await self._connection.execute(
-            select(signature_request.c.id, signature_request.c.state).where(within)
+            select(its.id, its.state, its.turn).where(within)
         ):
             of(row.id).is_signed = row.state == signed
+            of(row.id).has_shared_turn = row.turn is not None
         for row in await self._connection.execute(
             select(signed_document)
             .join(

@@ -10,6 +10,8 @@ from appliance.domain.vocab import EventKind
 from appliance.reconciliation.writers import SKEW, wrong_writer
 
 EVENTS: Final = (
+    EventKind.REQUEST_CREATED,
+    EventKind.REQUEST_TURN,
     EventKind.ACTIVATION_CREATED,
     EventKind.KEY_INTENDED,
     EventKind.KEY_USED,
@@ -33,6 +35,7 @@ def judge_request(
         if (finding := wrong_writer(event)) is not None:
             yield finding
     yield from _consents(history)
+    yield from _documents(history)
     yield from _uses(history)
     yield from _revoked(history, revoked)
     yield from _published(history)
@@ -60,6 +63,29 @@ def _consents(history: RequestHistory) -> Iterator[Finding]:
                 request=history.request,
                 activation=item.activation,
                 credential=item.credential,
+            )
+
+
+def _documents(history: RequestHistory) -> Iterator[Finding]:
+    """Yield consents to a document that the request was neither made for nor given.
+
+    The audit does not say what is handed on within a turn; what each signer of it was
+    shown is compared before the signature.
+    """
+    if history.has_shared_turn:
+        return
+    given = {
+        each.text("documentSha256")
+        for each in history.of(EventKind.REQUEST_CREATED, EventKind.REQUEST_TURN)
+    }
+    if given <= {""}:
+        return
+    for consent in history.of(EventKind.ACTIVATION_CREATED):
+        if consent.text("documentSha256") not in {"", *given}:
+            yield consent.finding(
+                Check.DOCUMENT_SWAPPED,
+                "consented to a document that the request was neither made for nor "
+                "given in its turn",
             )
 
 
@@ -188,10 +214,7 @@ def _published(history: RequestHistory) -> Iterator[Finding]:
             "the record calls it signed, and nobody recorded that",
             request=history.request,
         )
-    told = {
-        each.text("sha256")
-        for each in history.of(EventKind.REQUEST_SIGNED, EventKind.DOCUMENT_RAISED)
-    }
+    told = set(_recorded_versions(history))
     for version in history.versions:
         if version.sha256 not in told:
             yield Finding(
@@ -201,3 +224,13 @@ def _published(history: RequestHistory) -> Iterator[Finding]:
                 at=version.made,
                 request=history.request,
             )
+
+
+def _recorded_versions(history: RequestHistory) -> Iterator[str]:
+    """Yield the SHA-256 of each version whose publication was recorded."""
+    for event in history.of(EventKind.REQUEST_SIGNED):
+        yield event.text("sha256")
+    for event in history.of(EventKind.DOCUMENT_RAISED):
+        after = event.detail.get("after")
+        if isinstance(after, Mapping):
+            yield str(after.get("sha256"))

@@ -16,7 +16,7 @@ from appliance.documents.known_findings import KnownFindings
 from appliance.documents.passing_document_store import PassingDocumentStore
 from appliance.documents.passing_documents import Keeping, PassingDocuments
 from appliance.domain.clock import Clock
-from appliance.domain.documents import Inspection
+from appliance.domain.documents import NAME_BYTES, Inspection
 from appliance.domain.errors import (
     NOT_OF_WHAT_CAME,
     SIGNER_REPEATED,
@@ -40,7 +40,6 @@ from appliance.settings import DocumentSettings
 
 MAX_SIGNERS: Final = 50
 """Most people who sign one document in turn."""
-_NAME_BYTES: Final = 255
 # Separators, and what could make a name read other than it is.
 _FORBIDDEN: Final = re.compile(r'[/\\:*?"<>|]')
 _FORBIDDEN_KINDS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -53,14 +52,14 @@ def check_file_name(name: str) -> str:
         ApplianceError: `FILENAME`: over 255 bytes, a path, control or
             direction characters, or not ending in `.pdf`.
     """
-    name = nfc(name, _NAME_BYTES) or ""
+    name = nfc(name, NAME_BYTES) or ""
     bad = (
         not name.lower().endswith(".pdf")
         or name.startswith(".")
         or _FORBIDDEN.search(name)
         or any(unicodedata.category(char) in _FORBIDDEN_KINDS for char in name)
     )
-    if bad or len(name.encode("utf-8", "surrogatepass")) > _NAME_BYTES:
+    if bad or len(name.encode("utf-8", "surrogatepass")) > NAME_BYTES:
         raise ApplianceError(ErrorCode.FILENAME)
     return name
 

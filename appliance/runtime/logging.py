@@ -8,6 +8,7 @@ at warnings. arq's own log is off: it prints the arguments of jobs. Where standa
 error is systemd's journal, each line begins with its priority.
 """
 
+import io
 import logging
 import os
 import sys
@@ -15,7 +16,7 @@ from collections.abc import MutableMapping
 from typing import Any, Final, TextIO
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import ExcInfo, Processor
 
 from appliance.settings import LogSettings
 
@@ -34,6 +35,8 @@ _PRIORITIES: Final = (
 
 
 _OF_EVERY_LINE: Final = ("event", "level", "timestamp", "role")
+_FIRST: Final = ("timestamp", "level", "event", "role")
+"""These begin a line of JSON, in this order."""
 # By id or code, never by name. A `token` is an HSM's, by its label.
 _WHOSE: Final = (
     *("requestId", "activation", "request", "requests", "task", "attempt"),
@@ -118,8 +121,9 @@ def configure_logging(settings: LogSettings, role: str) -> None:
         last = structlog.processors.JSONRenderer(ensure_ascii=False)
     else:
         last = structlog.dev.ConsoleRenderer(
-            colors=False, exception_formatter=structlog.dev.plain_traceback
+            colors=False, exception_formatter=_visible_traceback
         )
+    shared.append(_visible)
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -154,6 +158,45 @@ def configure_logging(settings: LogSettings, role: str) -> None:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
     # arq prints the arguments of jobs; ours are ids, and stay out all the same.
     logging.getLogger("arq").setLevel(logging.CRITICAL)
+
+
+def _visible(
+    _logger: Any, _name: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Have a line show what it says, with the fields of every line first.
+
+    What others wrote may hold characters that a terminal obeys, that turn the
+    direction of what follows, or that end a line.
+    """
+    first = {name: event[name] for name in _FIRST if name in event}
+    shown = {key: _shown(value) for key, value in {**first, **event}.items()}
+    event.clear()
+    event.update(shown)
+    return event
+
+
+def _visible_traceback(into: TextIO, fault: ExcInfo) -> None:
+    """Write a traceback, indented: its last lines may be in somebody's words."""
+    text = io.StringIO()
+    structlog.dev.plain_traceback(text, fault)
+    into.write("\n    ".join(map(_shown, text.getvalue().split("\n"))))
+
+
+def _shown(value: Any) -> Any:
+    match value:
+        case str():
+            return "".join(_escaped(char) for char in value)
+        case dict():
+            return {_shown(key): _shown(item) for key, item in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_shown(item) for item in value]
+    return value
+
+
+def _escaped(char: str) -> str:
+    if char.isprintable():
+        return char
+    return char.encode("unicode_escape").decode()
 
 
 def _own_fields(role: str) -> Processor:

@@ -527,10 +527,14 @@ def key_interrupted(
     actor: str, documents: Sequence[ActivationDocument], intent: IntentRow
 ) -> AuditEvent:
     """What the audit says of an intended use of a key that was closed open-ended."""
+    # A row may name any document: it keeps nobody from claiming the activation.
+    request = next(
+        (each.request for each in documents if each.seq == intent.item), None
+    )
     return AuditEvent(
         EventKind.KEY_INTERRUPTED,
         actor,
-        request=documents[intent.item].request,
+        request=request,
         activation=intent.activation,
         attempt=intent.attempt,
         detail={"item": intent.item, "digest": intent.digest},

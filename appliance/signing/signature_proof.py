@@ -4,7 +4,8 @@ Rows say which file a signature is in; who writes rows can say anything. So the 
 read, its signatures are verified by the sandbox, and the one that is asked for is found
 in it: by its verification code, which stands in the alternate name of the signature's
 field as part of the address in the QR code, or else by the field's name, which tells
-the request's number. Both are among the signed bytes.
+the request's number. Both are among the signed bytes. Whose it is tells the
+certificate, under roots of this machine's files.
 
 Outcomes are kept in memory by the file's SHA-256, never in the record: whoever could
 write one there would need no file.
@@ -39,6 +40,7 @@ from appliance.domain.verification import (
 )
 from appliance.pki.signer_revocations import SignerRevocations
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
+from appliance.pki.validation.signer_roots import SignerRoots
 from appliance.pki.validation.trust_anchors import Trust
 
 _log = structlog.get_logger(__name__)
@@ -120,7 +122,8 @@ class SignatureProofs:
         store: the record.
         documents: the files.
         inspector: the sandbox.
-        trust: roots.
+        signers: roots for signers, which no row adds to.
+        trust: roots for timestamps.
         clock: the time.
     """
 
@@ -129,11 +132,13 @@ class SignatureProofs:
         store: Database,
         documents: BlobStore,
         inspector: PdfInspector,
+        signers: SignerRoots,
         trust: Trust,
         clock: Clock,
     ) -> None:
         self._documents = documents
         self._inspector = inspector
+        self._signers = signers
         self._trust = trust
         self._clock = clock
         self._revocations = SignerRevocations(store)
@@ -160,6 +165,8 @@ class SignatureProofs:
             return _UNCHECKED
         if examined.report is None:
             return SignatureProof(Answer.NO)
+        if not _continues_first(examined.earlier, place):
+            return SignatureProof(Answer.NO)
         found = _located(examined.report, place)
         if found is None:
             # A revision that cannot be read may hide it.
@@ -169,8 +176,12 @@ class SignatureProofs:
             VerificationReport((found,), examined.report.ending)
         )
         (signature,) = applied.signatures
+        answers = [signature.verdict, examined.report.ending.answer]
+        if cuil_of(signature.signer_serial) is None:
+            # Valid or not, it is nobody's that the record could name.
+            answers.append(Answer.UNCHECKED)
         return SignatureProof(
-            worst([signature.verdict, examined.report.ending.answer]),
+            worst(answers),
             signature,
             _named_code(signature) == place.code,
             examined.earlier,
@@ -181,7 +192,7 @@ class SignatureProofs:
     ) -> _Examined | None:
         """Return what is known of a file, or have it examined; None: not now."""
         roots = _Roots(
-            tuple(await self._trust.roots(AnchorPurpose.SIGNERS)),
+            await self._signers.read(),
             tuple(await self._trust.roots(AnchorPurpose.TIMESTAMPS)),
         )
         newest, *before = place.versions
@@ -257,6 +268,23 @@ def _begun_with(pdf: bytes, sizes: Sequence[tuple[str, int]]) -> frozenset[str]:
         if digest.hexdigest() == sha256:
             found.add(sha256)
     return frozenset(found)
+
+
+def _continues_first(earlier: frozenset[str], place: SignaturePlace) -> bool:
+    """Return whether a file begins with the first version of the request's document.
+
+    Whatever is published later only appends. A file of other bytes is not what was
+    signed, whoever signed that.
+
+    Args:
+        earlier: versions that the file begins with.
+        place: of the signature; a file that is the first version begins with none.
+    """
+    return all(
+        version.sha256 in earlier
+        for version in place.versions[1:]
+        if (version.request, version.number) == (place.request, 1)
+    )
 
 
 def _named_code(signature: SignatureReport) -> str | None:

@@ -9,12 +9,10 @@ is authenticated, logged, hardened and strict without doing anything for it.
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
 from quart import Quart, Response, g, request
@@ -22,9 +20,9 @@ from quart.globals import request_ctx
 from quart.typing import ResponseReturnValue
 from structlog.contextvars import bind_contextvars
 from werkzeug.exceptions import MethodNotAllowed
-from werkzeug.routing import BaseConverter, RequestRedirect
+from werkzeug.routing import BaseConverter
 
-from appliance.core.work_owner import WORK_OWNER, WorkOwner
+from appliance.core.work_owner import STRANGERS, WORK_OWNER, WorkOwner
 from appliance.domain.errors import (
     HEADER_OR_LENGTH,
     HEADER_REPEATED,
@@ -46,6 +44,12 @@ from appliance.web import (
 from appliance.web import body as bodies
 from appliance.web.body import BoundedRequest, Budget, Limits
 from appliance.web.pages import read_templates
+from appliance.web.path_routing import (
+    PathRoutedApp,
+    check_host,
+    slash_mended,
+    unrouted,
+)
 from appliance.web.server.client_address import (
     Proxies,
     client_address,
@@ -112,6 +116,8 @@ class HttpProfile:
     """Makes the answer to an error."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Security headers, laid over those of every answer."""
+    known: Container[str] = ()
+    """Addresses from which somebody has proven who they are of late."""
 
 
 def rest_face(settings: Settings) -> HttpProfile:
@@ -150,7 +156,7 @@ def create_app(
     """
     i18n.load()
     face = face or rest_face(settings)
-    app = Quart(name, static_folder=None)
+    app: Quart = PathRoutedApp(name, static_folder=None)
     app.jinja_options = {"loader": read_templates(Path(app.root_path) / "templates")}
     limits = Limits(
         json=settings.web.body_limit_bytes,
@@ -189,12 +195,13 @@ def _install(app: Quart, settings: Settings, face: HttpProfile) -> None:
         # Until somebody is known by more: the address stands for who is there, also
         # where a page says what was wrong with a call's headers.
         address = f"address:{client_address()}"
-        WORK_OWNER.set(WorkOwner(address, address))
+        group = "" if client_address() in face.known else STRANGERS
+        WORK_OWNER.set(WorkOwner(address, address, group))
         _check_headers()
-        if isinstance(request.routing_exception, RequestRedirect):
-            return _slashed()
+        if (answer := unrouted(request.scope["path"])) is not None:
+            request.routing_exception = answer
         if request.routing_exception is not None:
-            return None
+            return slash_mended(request.routing_exception)
         if request.method == "OPTIONS" and request.url_rule is not None:
             # An address may have a rule for each of its methods.
             return cors.options(_methods_here())
@@ -258,23 +265,9 @@ def _check_headers() -> None:
     for name in _ONCE:
         if len(headers.getlist(name)) > 1:
             raise BadHeaderError(name, HEADER_REPEATED)
+    check_host(headers.get("Host", ""))
     if "Transfer-Encoding" in headers and "Content-Length" in headers:
         raise BadHeaderError("Transfer-Encoding", HEADER_OR_LENGTH)
-
-
-def _slashed() -> Response:
-    """Send a caller on to the same address with its last slash.
-
-    The framework would make the address of the `Host` header and of the scheme of
-    the connection: another one than the caller's behind a proxy, or of somebody
-    else's choice. This one is relative, so that what stands in the query goes
-    nowhere else.
-    """
-    last = quote(request.path.rpartition("/")[2])
-    query = request.query_string.decode("ascii", "replace")
-    response = Response(b"", status=HTTPStatus.PERMANENT_REDIRECT)
-    response.headers["Location"] = f"./{last}/" + (f"?{query}" if query else "")
-    return response
 
 
 async def _nobody(bearer: str, named: object) -> Signer:

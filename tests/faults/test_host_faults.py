@@ -8,12 +8,14 @@ or another one takes over.
 Source: design §8; docs/scaling.md; docs/database.md "Failover".
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+import httpx
 import pytest
 
 from appliance.domain.errors import DocumentsAwayError
@@ -23,8 +25,10 @@ from tests.support.appliance.ledger import read_ledger
 from tests.support.documents import pdfs
 from tests.support.faults.fault_injection import until
 from tests.support.hosts.network import can_make_networks
-from tests.support.hosts.several_hosts import HostCluster
+from tests.support.hosts.several_hosts import HostCluster, RoleHost
 from tests.support.hosts.steady_load import PER_S, SteadyLoad
+from tests.support.patience import CALL_S
+from tests.support.processes.rubrica import run_rubrica
 
 pytestmark = [
     pytest.mark.long,
@@ -78,6 +82,67 @@ def host_cluster() -> Iterator[HostCluster]:
 def people(host_cluster: HostCluster) -> list[TestPerson]:
     """Who sign."""
     return [host_cluster.operator.new_person(f"Persona {n}") for n in range(_PEOPLE)]
+
+
+def readiness(host_cluster: HostCluster, front: RoleHost) -> dict[str, str]:
+    """What a front says of each part, by `/readyz`."""
+    url = f"{front.api}/readyz"
+    answer = host_cluster.client.within(lambda: httpx.get(url, timeout=CALL_S))
+    checks: dict[str, str] = answer.json()["checks"]
+    return checks
+
+
+def signed_by(
+    host_cluster: HostCluster, front: RoleHost, person: TestPerson
+) -> httpx.Response:
+    """The answer of a front whom somebody has sign a new request."""
+    (request,) = host_cluster.operator.new_requests(person, pdfs.one_page(), 1)
+    order = {"solicitudId": request, "password": person.signing_password}
+    bearer = {"Authorization": f"Bearer {host_cluster.operator.bearer(person)}"}
+    url = f"{front.api}/solicitudes/firmar"
+
+    def answer() -> httpx.Response:
+        return httpx.post(url, json=order, headers=bearer, timeout=CALL_S)
+
+    while (
+        told := host_cluster.client.within(answer)
+    ).status_code == httpx.codes.ACCEPTED:
+        pass  # each repeat waits for the same document
+    return told
+
+
+def at(host: RoleHost, *words: str) -> str:
+    """What a command of the operator said on a host."""
+    settings = str(host.folder / "settings.toml")
+    here = {**os.environ, **host.host.place}
+    done = run_rubrica("--settings", settings, *words, environment=here)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_front_that_admits_no_host_says_so_until_it_does(
+    host_cluster: HostCluster, people: list[TestPerson]
+) -> None:
+    """Front and signing host apart; by the commands of the manual, with no restart."""
+    front, other = host_cluster.fronts
+    for worker in host_cluster.workers:
+        at(front, "hsm", "admit", "--remove", worker.host.name)
+    until(lambda: readiness(host_cluster, front)["hsm"] != "ok")
+    assert readiness(host_cluster, front)["hsm"] == "HOST_NOT_ADMITTED"
+    assert "worker" not in at(front, "hsm", "admit", "--list")
+    refused = signed_by(host_cluster, front, people[0])
+    assert refused.status_code == httpx.codes.SERVICE_UNAVAILABLE
+    assert refused.json()["code"] == "HSM_UNAVAILABLE"
+    assert signed_by(host_cluster, other, people[0]).status_code == httpx.codes.OK
+
+    for worker in host_cluster.workers:
+        *_, line = at(worker, "hsm", "host-key").splitlines()
+        at(front, *line.split()[1:])
+
+    until(lambda: readiness(host_cluster, front)["hsm"] == "ok")
+    assert signed_by(host_cluster, front, people[0]).status_code == httpx.codes.OK
+    listed = at(front, "hsm", "admit", "--list").splitlines()
+    assert {"worker-a", "worker-b"} <= {each.split()[0] for each in listed}
 
 
 @contextmanager

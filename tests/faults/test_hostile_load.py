@@ -343,7 +343,7 @@ ATTACKS: Final = {
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_others_work_on_under_attack(target: Target, name: str) -> None:
-    """Signing, listing and uploading take at most twice as long; memory is bounded."""
+    """Signing, listing, uploading and a login take at most twice as long."""
     bystander = target.bystander
     bystander.prepare()
     attacks = ATTACKS[name](target)

@@ -4,7 +4,6 @@
 stale table is an error.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Final
 
 from appliance.core.metrics import FAMILIES, Family
 from appliance.operations.metrics.exposition import OF_FILES
+from tests.tools.made_pages import between, make_page
 
 TARGET: Final = Path(__file__).resolve().parents[2] / "docs/metrics.md"
 _BEGIN: Final = "<!-- Made by `python -m tests.tools.metrics_doc`. -->\n"
@@ -25,10 +25,8 @@ def render(page: str) -> str:
     Args:
         page: as it is.
     """
-    before, _, rest = page.partition(_BEGIN)
     rows = [_row(family) for family in (*FAMILIES.values(), *OF_FILES)]
-    after = rest.partition(_END)[2]
-    return f"{before}{_BEGIN}{_HEAD}{''.join(rows)}{_END}{after}"
+    return between(page, _BEGIN, _END, f"{_HEAD}{''.join(rows)}")
 
 
 def _row(family: Family) -> str:
@@ -39,26 +37,8 @@ def _row(family: Family) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the page, or say that it is stale.
-
-    Returns:
-        0 when the page is as it should be, 1 when `--check` finds it stale.
-    """
-    parser = argparse.ArgumentParser(prog="metrics_doc", description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    options = parser.parse_args(argv)
-    page = TARGET.read_text(encoding="utf-8")
-    wanted = render(page)
-    if not options.check:
-        TARGET.write_text(wanted, encoding="utf-8")
-        return 0
-    if page == wanted:
-        return 0
-    print(  # noqa: T201 (a command's output)
-        f"{TARGET.name} is stale: run python -m tests.tools.metrics_doc",
-        file=sys.stderr,
-    )
-    return 1
+    """Write the page, or say that it is stale (`make_page`)."""
+    return make_page("metrics_doc", TARGET, render, argv)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ reference; type, range and default come from the model. With `--check` nothing i
 written and a stale file is an error.
 """
 
-import argparse
 import ast
 import inspect
 import sys
@@ -23,6 +22,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from appliance.settings import Settings
+from tests.tools.made_pages import make_page
 
 TARGET: Final = Path(__file__).resolve().parents[2] / "docs/settings.md"
 
@@ -181,25 +181,8 @@ def _line(text: str) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the page, or say that it is stale.
-
-    Returns:
-        0 when the page is as it should be, 1 when `--check` finds it stale.
-    """
-    parser = argparse.ArgumentParser(prog="settings_doc", description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    options = parser.parse_args(argv)
-    wanted = render()
-    if not options.check:
-        TARGET.write_text(wanted, encoding="utf-8")
-        return 0
-    if TARGET.read_text(encoding="utf-8") == wanted:
-        return 0
-    print(  # noqa: T201 (a command's output)
-        f"{TARGET.name} is stale: run python -m tests.tools.settings_doc",
-        file=sys.stderr,
-    )
-    return 1
+    """Write the page, or say that it is stale (`make_page`)."""
+    return make_page("settings_doc", TARGET, lambda _: render(), argv)
 
 
 if __name__ == "__main__":

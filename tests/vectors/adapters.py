@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from appliance.core.database.types import JsonText
+from appliance.core.known_addresses import known_indexes
 from appliance.core.login_attempt_store import _lock_key
-from appliance.core.rate_limit import known_indexes
 from appliance.core.secrets import key_files
 from appliance.core.secrets.admitted_hosts import admit, listed
 from appliance.core.secrets.host_key import fingerprint

@@ -576,8 +576,6 @@ COLUMNS: Final[Cases] = {
         "share": "integrador uno",
         "number": 3,
         "mark": "0a1b2c3d",
-        "task": A,
-        "attempt": 2,
     },
     "nothing much": {
         "json": [],
@@ -586,8 +584,6 @@ COLUMNS: Final[Cases] = {
         "share": "",
         "number": -1,
         "mark": "",
-        "task": B,
-        "attempt": 1,
     },
 }
 QUESTIONS: Final[Cases] = {

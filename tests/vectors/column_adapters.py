@@ -24,7 +24,6 @@ from appliance.operations.backup.archive import Tally
 from appliance.pki.tsa.authority import TimestampWork, _given
 from tests.vectors.adapters import at, raw, read_json, written_json
 from tests.vectors.kept import Given
-from worker.pki.hsm_tasks import cka_id_of
 
 # -- what stands in columns ----------------------------------------------------
 
@@ -39,7 +38,6 @@ def column_values(given: Given) -> dict[str, Any]:
         "packed": join(tuple(raw(each) for each in given["parts"])).hex(),
         "share": _share(WorkOwner(given["share"])),
         "generation": str(Generation(given["number"], given["mark"])),
-        "cka_id": cka_id_of(TaskId(given["task"]), given["attempt"]).hex(),
     }
 
 

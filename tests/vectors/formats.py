@@ -163,7 +163,7 @@ FORMATS: Final = {
     ),
     "columns": Format(
         "JSON and times of any column; credential.chain; hsm_task.share; "
-        "installation.value; credential.cka_id.",
+        "installation.value.",
         cases.COLUMNS,
         write=column.column_values,
         read=column.column_values_read,

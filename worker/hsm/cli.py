@@ -12,7 +12,7 @@ For an operator with access to the HSM; `docs/rotation.md` tells the rest.
 import argparse
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from appliance.bootstrap import Core, open_core
@@ -22,6 +22,7 @@ from appliance.core.secrets.host_key import fingerprint, key_text
 from appliance.core.secrets.own_host import prepare_own_host
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, HsmUnavailableError
+from appliance.domain.ids import CredentialId
 from appliance.domain.keys import WrapMethod
 from appliance.keys.master_key_rotation import MasterKeyRotation
 from appliance.keys.take_over import record_take_over
@@ -33,7 +34,7 @@ from hsm_config.provisioning.master_key_rotation import destroy_master, next_mas
 from hsm_config.provisioning.migrate_hsm import share_master
 from hsm_config.provisioning.take_over import raise_generation, refuse_left
 from worker.hsm.connection import HsmStatus
-from worker.hsm.master_key_rotation import Moved, move_keys
+from worker.hsm.master_key_rotation import Moved, misnamed, move_keys
 from worker.hsm.session import HsmSession
 
 _HALF = (
@@ -184,6 +185,20 @@ async def _bring(
         say(f"going on with master key {version}")
     total = sum(count for under, count in counts.items() if under != version)
     bar = ProgressBar("moving keys", total)
+    async with _opened(settings) as session:
+        moved = await move_keys(session, rotation, version, bar.advance, method)
+    bar.finish()
+    await rotation.applied(version, moved.keys)
+    return _told(version, moved)
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[HsmSession]:
+    """The HSM of users' keys, which works.
+
+    Raises:
+        HsmUnavailableError: it cannot be used now.
+    """
     session = HsmSession(
         settings.hsm,
         load_profile(settings.hsm.profile),
@@ -192,10 +207,7 @@ async def _bring(
     async with session:
         if session.status is not HsmStatus.READY:
             raise HsmUnavailableError(session.reason)
-        moved = await move_keys(session, rotation, version, bar.advance, method)
-    bar.finish()
-    await rotation.applied(version, moved.keys)
-    return _told(version, moved)
+        yield session
 
 
 def quiet(settings: Settings) -> LogSettings:
@@ -206,15 +218,26 @@ def quiet(settings: Settings) -> LogSettings:
 def _told(version: int, moved: Moved) -> int:
     """Say what was done; the exit status."""
     say(f"{moved.keys} keys were moved under master key {version}")
-    for credential, reason in sorted(moved.stuck.items()):
-        sys.stderr.write(f"credential {credential} stays where it was: {reason}\n")
+    _say_stuck(moved.stuck)
     return 1 if moved.stuck else 0
+
+
+def _say_stuck(stuck: Mapping[CredentialId, str]) -> None:
+    for credential, reason in sorted(stuck.items()):
+        sys.stderr.write(f"credential {credential} stays where it was: {reason}\n")
 
 
 async def _retire(settings: Settings, rotation: MasterKeyRotation, version: int) -> int:
     keys, making = await rotation.needed(version)
     if keys or making:
         say(f"master key {version} stays: {keys} keys are under it, {making} are made")
+        return 1
+    async with _opened(settings) as session:
+        wrong = await misnamed(session, rotation)
+    if wrong:
+        _say_stuck(wrong)
+        told = "do not open under the version that their rows name"
+        say(f"master key {version} stays: {len(wrong)} keys {told}")
         return 1
     count = destroy_master(settings, version)
     if not count:

@@ -6,12 +6,16 @@ the HSM. Signing goes on meanwhile, in other processes.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
 from appliance.domain.ids import CredentialId
 from appliance.domain.keys import MasterWrapped, WrapMethod
 from appliance.keys.master_key_rotation import MasterKeyRotation
 from worker.hsm.session import HsmSession
+
+_NONE: Final = 0
+"""Version that no master key has."""
 
 
 @dataclass(slots=True)
@@ -53,6 +57,30 @@ async def move_keys(
     while await _pass(session, rotation, (version, method), moved, progress):
         pass
     return moved
+
+
+async def misnamed(
+    session: HsmSession, rotation: MasterKeyRotation
+) -> dict[CredentialId, str]:
+    """Return the keys that do not open under the version that their rows name, and why.
+
+    Rows say which version a key needs, and whoever writes to the database writes them;
+    a version that was destroyed is in no backup. The HSM knows better.
+
+    Args:
+        session: of an HSM with every version.
+        rotation: the record.
+
+    Raises:
+        HsmUnavailableError: the HSM cannot be used now.
+        ApplianceError: `STORE_UNAVAILABLE`.
+    """
+    after, tried = None, Moved()
+    while batch := await rotation.batch(_NONE, None, after):
+        for key in batch:
+            await _rewrap(session, key, key.master, None, tried)
+        after = batch[-1].credential
+    return tried.stuck
 
 
 async def _pass(

@@ -126,8 +126,10 @@ def prepare(
     parts = signer_parts(plan.certificate, plan.chain, plan.method)
     look = _look(plan, fonts)
     signature = _dictionary(plan, parts)
+    hashed = FileDigests.of(original, digests)
     with open_revision(original) as revision, refusing():
         revision.number_above(plan.above)
+        revision.identify(_identity(plan, hashed))
         refuse_if_closed(revision, plan.restriction)
         declare_pades(revision)
         reference = revision.add_object(signature)
@@ -145,7 +147,6 @@ def prepare(
             docmdp_perms=permission or lock.permission,
         ).apply(reference, revision)
         increment, start, end = revision.write_reserving(original, signature)
-    hashed = FileDigests.of(original, digests)
     document_digest = hashed.covering(digest.value, increment, start, end)
     attributes = signed_attributes(parts, document_digest)
     return PreparedSignature(
@@ -156,6 +157,14 @@ def prepare(
         signed_attributes=attributes,
         digest=plan.method.hash(attributes),
     )
+
+
+def _identity(plan: SignaturePlan, hashed: FileDigests) -> bytes:
+    """Bytes that tell this revision from others: of what, by whom, where and when."""
+    original = hashed.covering(plan.method.digest.value, b"", 0, 0)
+    name = plan.existing or plan.field_name
+    told = f"{name}\0{plan.signed_at.isoformat()}\0".encode(errors="surrogatepass")
+    return original + told + plan.certificate
 
 
 def _dictionary(plan: SignaturePlan, parts: SignerParts) -> SignatureObject:

@@ -6,7 +6,7 @@
 The CA's key never leaves the HSM; `docs/pki.md` describes the certificates.
 """
 
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,13 +16,14 @@ from cryptography import x509
 from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.errors import (
     ApplianceError,
+    ChainRefusedError,
     ErrorCode,
     HsmRefusedError,
-    HsmUnavailableError,
 )
 from appliance.domain.ids import CredentialId
 from appliance.domain.keys import KeyAlgorithm, KeyReference
 from appliance.domain.vocab import CertificateKind, Environment, VouchedBy
+from appliance.pki.validation.certificate_rules import is_signed_by, reading
 from appliance.settings import Settings
 from hsm_config.pkcs11.objects import OCSP_KEY
 from hsm_config.provisioning.ca_certificates import is_demo, key_identifier
@@ -90,12 +91,10 @@ class Authority:
     ) -> IssuedCertificate:
         """Make a person's key and have it certified.
 
-        May be repeated after a kill: what an earlier try left under this id is
-        destroyed first. The caller commits the result; until then nothing can
-        be signed with the key.
+        The caller commits the result; until then nothing can be signed with the key.
 
         Args:
-            ref: the credential's key, which no credential in use has.
+            ref: under which nothing is on the token.
             algorithm: an RSA kind.
             subject: whom to name.
             now: aware.
@@ -105,21 +104,19 @@ class Authority:
 
         Raises:
             FieldInvalidError: name or CUIL cannot stand in a certificate.
-            HsmUnavailableError: the HSM cannot be used now.
+            HsmUnavailableError: the HSM cannot be used now; it may have the key.
+            HsmRefusedError: there is something under this id, which stays as it is.
             ApplianceError: see `issue`; no key is left.
         """
         # Refused before a key is made, where the reason is known by then.
         self._refuse(subject, now)
         signer_name(subject.name, subject.cuil)
-        await self._session.destroy(ref)
+        spki = await self._session.generate(ref, algorithm)
         try:
-            spki = await self._session.generate(ref, algorithm)
             await self._session.self_test(ref)
             return await self.issue(subject, spki, now)
         except ApplianceError:
-            # An HSM that is away keeps it, until the next try or the sweep.
-            with suppress(HsmUnavailableError):
-                await self._session.destroy(ref)
+            await self._session.destroy(ref)
             raise
 
     async def issue(
@@ -227,6 +224,26 @@ class Authority:
             not_before=issued.not_before,
             not_after=issued.not_after,
         )
+
+    def newest(self, recorded: Iterable[CertificateRecord]) -> CertificateRecord | None:
+        """The first of certificates on record that this CA signed; None: there is none.
+
+        A row counts if the CA signed what it has, and both say the same dates.
+
+        Args:
+            recorded: of the appliance's own keys.
+        """
+        return next(filter(self._signed, recorded), None)
+
+    def _signed(self, held: CertificateRecord) -> bool:
+        try:
+            with reading():
+                made = x509.load_der_x509_certificate(held.der)
+                dates = made.not_valid_before_utc, made.not_valid_after_utc
+                is_ours = is_signed_by(made, self._ca)
+        except ChainRefusedError:
+            return False
+        return is_ours and dates == (held.not_before, held.not_after)
 
     async def _certify(
         self,

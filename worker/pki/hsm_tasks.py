@@ -2,11 +2,10 @@
 
 An `issue` makes a key, tries it, has it certified, has it sign a sample that the
 verifier must call valid, and locks it with its owner's unlock key, which came sealed.
-What a killed try leaves is nothing (wrapped), or a key under an id that follows from
-task and try, for the sweep (resident).
+What a killed try leaves is nothing (wrapped), or a key that its host knows to be left,
+for the sweep (resident).
 """
 
-import hashlib
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,16 +21,9 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
 from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.identity import Credential, credential_aad
-from appliance.domain.ids import TaskId
-from appliance.domain.keys import (
-    KeyMode,
-    KeyReference,
-    ResidentKey,
-    TokenRole,
-    WrappedKey,
-)
+from appliance.domain.keys import KeyMode, ResidentKey, TokenRole, WrappedKey
 from appliance.domain.vocab import CertificateKind, CredentialState, TaskKind
-from appliance.keys.hsm_tasks import HsmTasks, IssueOrder
+from appliance.keys.hsm_tasks import ORPHAN_AGE, HsmTasks, IssueOrder
 from appliance.keys.key_encryption import PERMIT_BYTES, lock_outer
 from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE, crash_point
 from worker.hsm.connection import HsmStatus
@@ -43,6 +35,7 @@ from worker.pki.certificate_authority import Authority, CertificateSubject
 from worker.pki.certificate_signing import IssuedCertificate
 from worker.pki.certificate_tasks import CertificateTasks
 from worker.pki.csr import CsrTasks
+from worker.pki.new_keys import NewKey, NewKeys
 from worker.pki.sample_signature import AWAY, SAMPLED_KINDS, SampleSignatures
 from worker.pki.tsa_tasks import TimestampTasks
 from worker.signing.activation_keys import ActivationKeys
@@ -51,7 +44,6 @@ from worker.signing.consent_journal import ConsentJournal
 _log = structlog.get_logger(__name__)
 TASK_RENEW_S: Final = 10.0
 """Time between two renewals of a task's lease, in seconds."""
-_CKA_ID_BYTES: Final = 16
 _KEY_VERSION: Final = 1
 """Of a new credential's key."""
 
@@ -68,13 +60,15 @@ TOKENS: Final[dict[TaskKind, frozenset[TokenRole]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _NewKey:
+class _MadeKey:
     """A key that was tested and certified, and is known to nobody yet."""
 
     issued: IssuedCertificate
     spki: bytes
     wrapped: WrappedKey | None = None
     resident: ResidentKey | None = None
+    noted: NewKey | None = None
+    """What this host knows of a resident one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +89,7 @@ class TaskRunner:
         timestamps: does the tasks of the internal TSA.
         served: whether the HSM serves this record.
         samples: tries the certificates of new keys.
+        new_keys: resident keys that this host is making.
     """
 
     tasks: HsmTasks
@@ -110,6 +105,7 @@ class TaskRunner:
     timestamps: TimestampTasks
     served: GenerationCheck
     samples: SampleSignatures
+    new_keys: NewKeys
 
     async def claim_next(self) -> TaskClaim | None:
         """Take the oldest task that nobody has in hand and whose tokens are there.
@@ -214,6 +210,9 @@ class TaskRunner:
             await self._discard(made)
             raise
         credential = self._credential(order, made, unlock)
+        if made.noted is not None:
+            # From here on a credential may have it, whatever becomes of this commit.
+            self.new_keys.keep(made.noted)
         record = self.authority.record(
             made.issued, CertificateKind.SIGNER, credential.id
         )
@@ -225,7 +224,7 @@ class TaskRunner:
             # Another try has come since, with a key of its own.
             await self._discard(made)
 
-    async def _prove(self, claim: TaskClaim, order: IssueOrder, made: _NewKey) -> None:
+    async def _prove(self, claim: TaskClaim, order: IssueOrder, made: _MadeKey) -> None:
         """Have the new key sign a sample, and the verifier call it valid.
 
         Raises:
@@ -239,36 +238,54 @@ class TaskRunner:
         signer = SampleIdentity(order.person.name, issued.certificate, issued.chain)
         await self.samples.prove(claim, key, signer)
 
-    async def _discard(self, made: _NewKey) -> None:
+    async def _discard(self, made: _MadeKey) -> None:
         """Destroy a new key; one that cannot be reached now is left to the sweep."""
-        if made.resident is not None:
+        if made.noted is not None:
             with suppress(HsmUnavailableError):
-                await self.session.destroy(made.resident.reference)
+                await self._destroy(made.noted)
+
+    async def _destroy(self, key: NewKey) -> int:
+        """Destroy a key that this host made for nobody; how many objects.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        count = await self.session.destroy(key.reference)
+        self.new_keys.destroyed(key)
+        return count
 
     async def _make_wrapped(
         self, order: IssueOrder, subject: CertificateSubject
-    ) -> _NewKey:
+    ) -> _MadeKey:
         """A key that leaves nothing in the HSM, tested by its wrapped form."""
         wrapped = await self.session.generate_wrapped(order.algorithm)
         crash_point(KEY_MADE, order.binding.task)
         issued = await self.authority.issue(subject, wrapped.spki, self.clock.now())
-        return _NewKey(issued, wrapped.spki, wrapped=wrapped)
+        return _MadeKey(issued, wrapped.spki, wrapped=wrapped)
 
     async def _make_resident(
         self, claim: TaskClaim, order: IssueOrder, subject: CertificateSubject
-    ) -> _NewKey:
-        """A key on the token, under an id that no other try has."""
-        cka_id = cka_id_of(claim.id, claim.fence)
-        reference = KeyReference(TokenRole.FIRMA, cka_id)
-        issued = await self.authority.enrol(
-            reference, order.algorithm, subject, self.clock.now()
-        )
+    ) -> _MadeKey:
+        """A key on the token, under an id that no other key has."""
+        noted = self.new_keys.begin(claim)
+        try:
+            issued = await self.authority.enrol(
+                noted.reference, order.algorithm, subject, self.clock.now()
+            )
+        except HsmUnavailableError:
+            # It may be there: the sweep looks.
+            raise
+        except ApplianceError:
+            self.new_keys.destroyed(noted)
+            raise
         crash_point(KEY_MADE, claim.id)
         spki = _spki(issued.certificate)
-        return _NewKey(issued, spki, resident=ResidentKey(cka_id, spki))
+        resident = ResidentKey(noted.cka_id, spki)
+        return _MadeKey(issued, spki, resident=resident, noted=noted)
 
     def _credential(
-        self, order: IssueOrder, made: _NewKey, unlock: bytes
+        self, order: IssueOrder, made: _MadeKey, unlock: bytes
     ) -> Credential:
         """The credential, its key locked so that its owner's password opens it."""
         binding, wrapped, resident = order.binding, made.wrapped, made.resident
@@ -306,38 +323,22 @@ class TaskRunner:
     async def sweep(self) -> int:
         """Destroy what killed tries left on the token; how many objects.
 
-        Only keys that a task of this installation made and no credential names
-        are touched, an hour after the task was asked for.
+        Only keys that this host itself began to make are touched, an hour later. The
+        record is not asked: it could name anybody's key.
 
         Raises:
             HsmUnavailableError: the HSM cannot be used now; nothing is lost. Or it
-                serves another record, where a credential may name such a key.
+                serves another record.
             ApplianceError: `STORE_UNAVAILABLE`.
         """
         await self.served.demand()
         destroyed = 0
-        for ended in await self.tasks.unswept():
-            used = await self.tasks.cka_id(ended)
-            count = 0
-            for attempt in range(1, ended.fence + 1):
-                cka_id = cka_id_of(ended.id, attempt)
-                if cka_id != used:
-                    count += await self.session.destroy(
-                        KeyReference(TokenRole.FIRMA, cka_id)
-                    )
-            await self.tasks.swept(ended, count)
+        for key in self.new_keys.left(ORPHAN_AGE):
+            count = await self._destroy(key)
+            if count:
+                await self.tasks.orphan_destroyed(key.task, key.person, count)
             destroyed += count
         return destroyed
-
-
-def cka_id_of(task: TaskId, attempt: int) -> bytes:
-    """CKA_ID of the resident key that one try of a task makes.
-
-    Args:
-        task: which.
-        attempt: its fencing number, from 1.
-    """
-    return hashlib.sha256(f"{task}/{attempt}".encode()).digest()[:_CKA_ID_BYTES]
 
 
 def _spki(certificate: bytes) -> bytes:

@@ -6,9 +6,11 @@ are made ahead, one for each certificate, without nonce, times in whole seconds.
 
 import asyncio
 import hashlib
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+import structlog
 from asn1crypto import algos, core, ocsp
 from asn1crypto import x509 as asn1
 from cryptography import x509
@@ -37,6 +39,7 @@ from hsm_config.provisioning.ca_certificates import HsmRsaPrivateKey, key_identi
 from worker.hsm.session import HsmSession
 from worker.pki.certificate_authority import RESPONDER_VALIDITY, Authority
 
+_log = structlog.get_logger(__name__)
 _EXPIRED_CERTS_ON_CRL: Final = x509.ObjectIdentifier("2.5.29.60")
 _REASONS: Final = {
     RevocationReason.KEY_COMPROMISE: x509.ReasonFlags.key_compromise,
@@ -92,7 +95,10 @@ class Publisher:
         return tuple(self._issuers)
 
     async def crl(self, draft: CrlDraft) -> Crl:
-        """Sign a CRL.
+        """Sign a CRL; the root's has no entries, whatever the record says.
+
+        The appliance revokes nothing that the root certified. A row that says so is
+        nobody's decision, and would take all certificates along with their CA.
 
         Args:
             draft: of one of `issuers`.
@@ -104,6 +110,12 @@ class Publisher:
         Source: RFC 5280, 5.1 and 5.2.
         """
         reference, issuer = self._issuers[draft.issuer]
+        if reference == ROOT_KEY and draft.entries:
+            serials = [entry.serial for entry in draft.entries]
+            _log.error(
+                "crl.root_entries_ignored", count=len(serials), serial=serials[0]
+            )
+            draft = replace(draft, entries=())
         # Many entries take a while: neither in the loop nor in the HSM's thread.
         builder = await asyncio.to_thread(_crl_builder, draft, issuer)
         signed = await self._session.with_private_key(
@@ -189,7 +201,9 @@ class Publisher:
     async def _responder(self) -> CertificateRecord:
         """The responder's certificate; a new one when a third of its time is left."""
         now = self._clock.now()
-        held = await self._publishing.own(CertificateKind.OCSP, self._ca_id)
+        held = self._authority.newest(
+            await self._publishing.own(CertificateKind.OCSP, self._ca_id)
+        )
         if held is not None and held.not_after - now > RESPONDER_VALIDITY / 3:
             return held
         issued = await self._authority.certify_responder(now)

@@ -183,7 +183,7 @@ class InternalTsa:
         held = self._stamper
         if held is None or not self._is_good(held.not_before, held.not_after):
             return None
-        newest = await self._publishing.own(CertificateKind.TSA, self._ca_id)
+        newest = await self._newest()
         is_newest = newest is not None and newest.der == held.certificate
         return held if is_newest else None
 
@@ -212,13 +212,18 @@ class InternalTsa:
         return key, held
 
     async def _certified(self) -> _Stamper:
-        held = await self._publishing.own(CertificateKind.TSA, self._ca_id)
+        held = await self._newest()
         key = None
         if held is not None and self._is_good(held.not_before, held.not_after):
             key = await self._key_of(held)
         if held is None or key is None:
             key, held = await self.certify()
         return self._stamper_of(held, key)
+
+    async def _newest(self) -> CertificateRecord | None:
+        """The certificate on record that ends last; None: the CA signed none."""
+        recorded = await self._publishing.own(CertificateKind.TSA, self._ca_id)
+        return self._authority.newest(recorded)
 
     async def _key_of(self, held: CertificateRecord) -> KeyReference | None:
         """Where a certificate's key is; None when the HSM has it no more."""

@@ -6,13 +6,12 @@ jobs of one share (an integrator) have n - 1 at most, n - 2 of them for drawing.
 ping has a place of its own, or a busy sandbox would look like one that is away.
 """
 
-from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from typing import Protocol, TypeVar
 
 from appliance.domain.sandbox import JobCaller, JobKind
+from appliance.domain.turns import Turns
 
-_SHARES_KEPT = 1_024
 _DRAWS = JobKind.DRAW
 
 
@@ -36,22 +35,23 @@ class Places:
         self._draws = max(1, count - 1)
         self._of_share = max(1, count - 1)
         self._draws_of_share = max(1, count - 2)
-        self._served: OrderedDict[str, int] = OrderedDict()
-        self._turn = 0
+        self._turns = Turns()
+        self._came: set[str] = set()
 
     def next(
-        self, waiting: Iterable[_Waiting], running: Collection[JobCaller]
+        self, waiting: Sequence[_Waiting], running: Collection[JobCaller]
     ) -> _Waiting | None:
         """Whoever is to run now, None while nobody may.
 
         Of those who may it is a ping, then of the share that has the fewest jobs
-        running, then of the one that was served longest ago, then who came first.
+        running, then of the one whose turn it is (`Turns`), then who came first.
 
         Args:
             waiting: in the order they came.
             running: callers of the jobs that run.
         """
-        chosen, best = None, (0, 0)
+        self._note_shares({each.caller.share for each in waiting})
+        chosen, best = None, (0, 0.0)
         for each in waiting:
             caller = each.caller
             if not self._may_run(caller, running):
@@ -60,11 +60,12 @@ class Places:
                 return each
             share = caller.share
             having = sum(other.share == share for other in running)
-            rank = (having, self._served.get(share, 0))
+            rank = (having, self._turns.of(share))
             if chosen is None or rank < best:
                 chosen, best = each, rank
         if chosen is not None:
-            self._note(chosen.caller.share)
+            self._turns.take(chosen.caller.share)
+            self._came.discard(chosen.caller.share)
         return chosen
 
     def _may_run(self, caller: JobCaller, running: Collection[JobCaller]) -> bool:
@@ -82,9 +83,10 @@ class Places:
         own = sum(other.kind is _DRAWS for other in of_share)
         return draws < self._draws and own < self._draws_of_share
 
-    def _note(self, share: str) -> None:
-        self._turn += 1
-        self._served[share] = self._turn
-        self._served.move_to_end(share)
-        while len(self._served) > _SHARES_KEPT:
-            self._served.popitem(last=False)
+    def _note_shares(self, waiting: set[str]) -> None:
+        """Have the shares that wait, and no others, count as waiting."""
+        for share in self._came - waiting:
+            self._turns.leave(share)
+        for share in waiting - self._came:
+            self._turns.come(share)
+        self._came = waiting

@@ -65,6 +65,8 @@ _OTHERS: Final = 0o077
 _LOCK: Final = "lock"
 JOURNAL: Final = "journal"
 """Name of the file of `worker.signing.consent_journal` in this folder."""
+NEW_KEY: Final = ".made"
+"""How the names of the files of `worker.pki.new_keys` end, in this folder."""
 _SUFFIX: Final = ".key"
 _OTHER_FILES: Final = frozenset({_LOCK, JOURNAL})
 
@@ -371,7 +373,9 @@ class ActivationFolder:
         """
         with self._locked() as folder:
             for name in os.listdir(folder):  # noqa: PTH208 (of a descriptor)
-                if name not in _OTHER_FILES and not _is_kept(name, now, oldest):
+                if name in _OTHER_FILES or name.endswith(NEW_KEY):
+                    continue
+                if not _is_kept(name, now, oldest):
                     os.unlink(name, dir_fd=folder)
 
     def locked(self) -> AbstractContextManager[int]:
@@ -434,7 +438,10 @@ def _is_kept(name: str, now: datetime, oldest: ActivationFormat) -> bool:
     if not number.isdigit():
         return False
     kind = format_of(int(number))
-    return kind >= oldest and int(number) >= kind.oldest_kept(now)
+    # One that is far ahead was made by a clock that was wrong. Its minute would keep it
+    # for as long as the clock was ahead.
+    newest = kind.epoch_at(now) + kind.epochs_kept
+    return kind >= oldest and kind.oldest_kept(now) <= int(number) <= newest
 
 
 def _read(folder: int, epoch: int) -> bytes | None:

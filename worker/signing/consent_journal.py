@@ -6,7 +6,7 @@ memory and shared by the signing workers of the host under the folder's lock. It
 with the keys that it guards, at a reboot; a killed worker leaves it whole.
 
     begun   an activation was about to be opened, for the first time before its claim_by
-    intent  the key is about to be used for documents, by the claim of that fence
+    intent  the key is about to sign digests of documents, by the claim of that fence
     over    the key phase of documents has ended: signed, or given up
     ended   nothing of it is to be signed any more: it never opens again
 
@@ -17,8 +17,8 @@ import errno
 import json
 import os
 import secrets
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -43,8 +43,35 @@ _KEPT: Final = timedelta(minutes=30)
 _LEAST_BYTES: Final = 65_536
 """Below this size the journal is not written anew."""
 _READ_BYTES: Final = 1_048_576
+_ID_CHARACTERS: Final = 64
+"""Most of an id: those of fronts have 36, and SQLite would keep any number."""
 _HEADER_BYTES: Final = 47
 """Of the first line."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUse:
+    """One digest that a key is to sign, and what makes the same one again."""
+
+    digest: str
+    """Hex."""
+    signed_at: datetime
+    """Signing time that the document states, aware."""
+    token_bytes: int
+    """Room that it leaves for a timestamp."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """Latest attempt to sign a document."""
+
+    fence: int
+    use: KeyUse
+
+    def fields(self, seq: int) -> list[object]:
+        """The part of a line that says it."""
+        at = self.use.signed_at.isoformat()
+        return [seq, self.use.digest, at, self.use.token_bytes]
 
 
 @dataclass(slots=True)
@@ -55,8 +82,8 @@ class _Entry:
     """When it may be forgotten, in milliseconds since 1970."""
     begun: int | None = None
     """When it was first about to be opened here, likewise; None: never."""
-    attempts: dict[int, int] = field(default_factory=dict)
-    """By document, the fence of the claim that last was about to use the key."""
+    attempts: dict[int, _Attempt] = field(default_factory=dict)
+    """By document, how a claim last was about to use the key."""
     over: set[int] = field(default_factory=set)
     """Documents whose key phase has ended."""
     ended: bool = False
@@ -72,8 +99,9 @@ class _Entry:
             return
         if self.begun is not None:
             yield ["begun", name, self.until, self.begun]
-        for seq, fence in self.attempts.items():
-            yield ["intent", name, self.until, fence, [seq]]
+        for seq, attempt in self.attempts.items():
+            fields = [attempt.fields(seq)]
+            yield ["intent", name, self.until, attempt.fence, fields]
         if self.over:
             yield ["over", name, self.until, sorted(self.over)]
 
@@ -127,21 +155,40 @@ class ConsentJournal:
                 begun = _ms(now)
             elif _ms(now) >= self._phase_end(begun, claim):
                 raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
-            claim_by = min(claim.claim_by, now + _KEPT)
-            until = max(_ms(claim_by), self._phase_end(begun, claim))
+            until = max(_ms(claim.claim_by), self._phase_end(begun, claim))
+            # Rows that no seal fits may name any time, and any number of documents.
+            until = min(until, _ms(now + _KEPT))
             if entry is None or entry.begun is None or entry.until < until:
                 self._note(file, ["begun", claim.id, until, begun])
 
-    def intend(self, claim: Claim, seqs: Collection[int]) -> frozenset[int]:
-        """Note that the key is about to be used for documents of an open activation.
+    def attempted(self, claim: Claim) -> Mapping[int, KeyUse]:
+        """Return what interrupted claims were about to sign, by document.
 
-        A document is refused if its key phase has ended, or if a claim of the same or
-        a higher fence was about to use the key for it: then this claim is stale, or
-        the fence in the row was put back.
+        Whatever is signed again has to be the same: a value that was made, and that
+        no row has, would else be a second signature.
 
         Args:
             claim: the caller's.
-            seqs: the documents, by their place in it.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        with self._opened():
+            entry = self._entries.get(claim.id)
+            attempts = {} if entry is None else entry.attempts
+            return {seq: attempt.use for seq, attempt in attempts.items()}
+
+    def intend(self, claim: Claim, uses: Mapping[int, KeyUse]) -> frozenset[int]:
+        """Note that the key is about to be used for documents of an open activation.
+
+        A document is refused if its key phase has ended, if an earlier claim was about
+        to sign another digest for it, or if a claim of the same or a higher fence was
+        about to use the key for it: then this claim is stale, or the fence in the row
+        was put back.
+
+        Args:
+            claim: the caller's.
+            uses: by the place of each document in it, what is to be signed.
 
         Returns:
             Those for which the key must not be used.
@@ -153,15 +200,24 @@ class ConsentJournal:
         with self._opened() as file:
             entry = self._entries.get(claim.id)
             if entry is None or entry.begun is None or entry.ended:
-                return frozenset(seqs)
+                return frozenset(uses)
             if _ms(self._clock.now()) >= self._phase_end(entry.begun, claim):
                 raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
             refused = frozenset(
                 seq
-                for seq in seqs
-                if seq in entry.over or entry.attempts.get(seq, 0) >= claim.fence
+                for seq, use in uses.items()
+                if seq in entry.over
+                or (
+                    (known := entry.attempts.get(seq)) is not None
+                    and (known.fence >= claim.fence or known.use.digest != use.digest)
+                )
             )
-            if allowed := [seq for seq in seqs if seq not in refused]:
+            allowed = [
+                _Attempt(claim.fence, use).fields(seq)
+                for seq, use in uses.items()
+                if seq not in refused
+            ]
+            if allowed:
                 line = ["intent", claim.id, entry.until, claim.fence, allowed]
                 self._note(file, line)
             return refused
@@ -227,7 +283,14 @@ class ConsentJournal:
     # -- the file ----------------------------------------------------------------
 
     def _note(self, file: int, line: Sequence[object]) -> None:
-        """Write one line, then have it count."""
+        """Write one line, then have it count.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: nobody would understand it. SQLite
+                gives numbers and texts of any kind.
+        """
+        if not _is_kept(line):
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
         self._append(file, [line])
         self._learn(line)
 
@@ -244,7 +307,8 @@ class ConsentJournal:
             # What is known and not in the file is written with what comes next.
             self._header = b""
             _log.error("activation.journal_not_written", code=exc.code.value)
-            self._learn(line())
+            if _is_kept(kept := line()):
+                self._learn(kept)
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
@@ -341,34 +405,57 @@ class ConsentJournal:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`: it is none of this version's.
         """
-        match line:
-            case ["begun", str(name), int(until), int(begun)]:
-                entry = self._entry(name, until)
-                entry.begun = min(begun, entry.begun or begun)
-            case ["intent", str(name), int(until), int(fence), list(seqs)]:
-                entry = self._entry(name, until)
-                for seq in seqs:
-                    entry.attempts[seq] = max(fence, entry.attempts.get(seq, 0))
-            case ["over", str(name), int(until), list(seqs)]:
-                entry = self._entry(name, until)
-                entry.over.update(seqs)
-            case ["ended", str(name), int(until)]:
-                entry = self._entry(name, until)
-                entry.ended = True
-            case _:
-                _log.error("activation.journal_unreadable")
-                raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
-        if entry.ended:
-            # Nothing else of it matters any more.
-            entry.begun = None
-            entry.attempts.clear()
-            entry.over.clear()
+        if not _learn(self._entries, line):
+            _log.error("activation.journal_unreadable")
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
 
-    def _entry(self, name: str, until: int) -> _Entry:
-        """The entry of an id, kept until then at least."""
-        entry = self._entries.setdefault(name, _Entry(until))
-        entry.until = max(entry.until, until)
-        return entry
+
+def _learn(entries: dict[str, _Entry], line: Sequence[object]) -> bool:
+    """Have a line count among entries; False if it is none of this version's."""
+    match line:
+        case ["begun", str(name), int(until), int(begun)]:
+            entry = _entry(entries, name, until)
+            entry.begun = min(begun, entry.begun or begun)
+        case ["intent", str(name), int(until), int(fence), list(uses)]:
+            read = [_attempt(fence, fields) for fields in uses]
+            entry = _entry(entries, name, until)
+            for each in read:
+                if each is None:
+                    return False
+                seq, attempt = each
+                known = entry.attempts.get(seq)
+                if known is None or known.fence < fence:
+                    entry.attempts[seq] = attempt
+        case ["over", str(name), int(until), list(seqs)]:
+            if not all(isinstance(seq, int) for seq in seqs):
+                return False
+            entry = _entry(entries, name, until)
+            entry.over.update(seqs)
+        case ["ended", str(name), int(until)]:
+            entry = _entry(entries, name, until)
+            entry.ended = True
+        case _:
+            return False
+    if entry.ended:
+        # Nothing else of it matters any more.
+        entry.begun = None
+        entry.attempts.clear()
+        entry.over.clear()
+    return True
+
+
+def _entry(entries: dict[str, _Entry], name: str, until: int) -> _Entry:
+    """The entry of an id, kept until then at least."""
+    entry = entries.setdefault(name, _Entry(until))
+    entry.until = max(entry.until, until)
+    return entry
+
+
+def _is_kept(line: Sequence[object]) -> bool:
+    """Return whether the file may have a line: it is short, and will be understood."""
+    _, name, *_ = line
+    is_id = isinstance(name, str) and len(name) <= _ID_CHARACTERS
+    return is_id and _learn({}, line)
 
 
 def _parsed(line: bytes) -> list[object]:
@@ -378,6 +465,16 @@ def _parsed(line: bytes) -> list[object]:
     except ValueError:
         return []
     return found if isinstance(found, list) else []
+
+
+def _attempt(fence: int, fields: object) -> tuple[int, _Attempt] | None:
+    """A document of an `intent` line, and the attempt at it; None for another thing."""
+    match fields:
+        case [int(seq), str(digest), str(at), int(token_bytes)]:
+            with suppress(ValueError):
+                use = KeyUse(digest, datetime.fromisoformat(at), token_bytes)
+                return seq, _Attempt(fence, use)
+    return None
 
 
 def _line(fields: Sequence[object]) -> bytes:

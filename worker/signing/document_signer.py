@@ -81,7 +81,7 @@ from worker.pades.prepare import PreparedSignature, SignaturePlan, prepare
 from worker.pades.reading_limits import read_all_apart
 from worker.signing.activation_keys import ActivationKeys
 from worker.signing.completion import Completion, DocumentInWork, Ended, ended_by
-from worker.signing.consent_journal import ConsentJournal
+from worker.signing.consent_journal import ConsentJournal, KeyUse
 from worker.signing.credential_statement import CredentialStatements
 from worker.signing.level_extension import Levels
 from worker.signing.stage_timings import StageTimings
@@ -139,8 +139,19 @@ class _Prepared:
     """A document in work with its revision, which lacks the value alone."""
 
     part: DocumentInWork
-    method: SignatureMethod
+    plan: SignaturePlan
     prepared: PreparedSignature
+
+    @property
+    def method(self) -> SignatureMethod:
+        """How its key signs."""
+        return self.plan.method
+
+    @property
+    def use(self) -> KeyUse:
+        """The use of the key, as the host's journal has it."""
+        digest = self.prepared.digest.hex()
+        return KeyUse(digest, self.plan.signed_at, self.plan.token_bytes)
 
     @property
     def size_bytes(self) -> int:
@@ -266,9 +277,14 @@ class DocumentSigner:
         claim = work.claim
         if claim.seal is None:
             raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
+        if not claim.is_in_order:
+            raise ActivationInvalidError("seal")
         bound = claim.seal.format
         if bound is ActivationFormat.FIRST:
-            return activation_data(claim, credential.key_version)
+            try:
+                return activation_data(claim, credential.key_version)
+            except ValueError as exc:
+                raise ActivationInvalidError("seal") from exc
         own = self.completion.profile.to_json()
         if claim.profile is not None and claim.profile != own:
             raise ProfileDiffersError
@@ -364,7 +380,7 @@ class DocumentSigner:
             signed += await self._use_key(work, waiting, key, result.ended, stages)
         # 3. Timestamp, check, store and publish them, as far as what they need of
         # servers outside was fetched.
-        if signed:
+        if signed and await self._is_stated(work, signed, result.ended):
             result.ended |= await self.completion.complete(work, signed, stages)
         self.pace.took(len(group), time.monotonic() - begun)
         return result
@@ -467,6 +483,27 @@ class DocumentSigner:
             crash_point(KEYED, document.request)
         return made
 
+    async def _is_stated(
+        self, work: ClaimedActivation, signed: Sequence[DocumentInWork], ended: Ended
+    ) -> bool:
+        """Check whose key made stored signatures, before any of them is published.
+
+        They need no seal: whoever writes rows would have a signature of their own
+        published, by a certificate of their own.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        if work.person is None or work.credential is None:
+            return False
+        try:
+            # Dates counted when the key was used.
+            await self.statements.demand(work.person, work.credential)
+        except CredentialRefusedError as exc:
+            ended |= ended_by(exc, signed)
+            return False
+        return True
+
     async def _checked_with(
         self, work: ClaimedActivation, key: UsableKey
     ) -> tuple[Person, Credential]:
@@ -512,8 +549,8 @@ class DocumentSigner:
         Raises:
             ApplianceError: as `ConsentJournal.intend`.
         """
-        seqs = [each.part.document.seq for each in ready]
-        refused = self.journal.intend(claim, seqs)
+        uses = {each.part.document.seq: each.use for each in ready}
+        refused = self.journal.intend(claim, uses)
         for seq in refused:
             ended[seq] = ActivationInvalidError("journal")
         return [each for each in ready if each.part.document.seq not in refused]
@@ -526,35 +563,51 @@ class DocumentSigner:
         ended: Ended,
         turn: Turn,
     ) -> list[_Prepared]:
-        """Lay the stamps out and make the revisions, with room for timestamps."""
+        """Lay the stamps out and make the revisions, with room for timestamps.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: the host's journal.
+        """
         asked, calls = [], []
         certificate = signer[1].certificate
+        attempted = self.journal.attempted(work.claim)
         for part in waiting:
             profile = self.completion.profile_of(part.view)
+            document = part.document
             try:
                 # What was consented to is what is stored, and what is stored is this.
-                _check_consent(part.document, part.view)
+                _check_consent(document, part.view)
                 method = method_for(
                     certificate, prefer_pss=self.prefer_pss, digest=profile.digest
                 )
             except ApplianceError as exc:
-                ended[part.document.seq] = exc
+                ended[document.seq] = exc
                 continue
-            room = await self.levels.token_bytes(profile, method.digest)
-            asked.append((part, method))
-            calls.append(partial(self._prepare_one, work, part, signer, method, room))
-        results: list[PreparedSignature | ApplianceError] = []
+            # An interrupted attempt is made again as it was, to the last bit.
+            if (before := attempted.get(document.seq)) is None:
+                at = self.clock.now()
+                room = await self.levels.token_bytes(profile, method.digest)
+            else:
+                at, room = before.signed_at, before.token_bytes
+            asked.append(part)
+            call = partial(
+                self._prepare_one, work, part, signer, method, at=at, token_bytes=room
+            )
+            calls.append(call)
+        results: list[tuple[SignaturePlan, PreparedSignature] | ApplianceError] = []
         for first in range(0, len(calls), TOGETHER):
             results += await read_all_apart(calls[first : first + TOGETHER])
             await turn.make_way()
         ready = []
-        for (part, method), made in zip(asked, results, strict=True):
+        for part, made in zip(asked, results, strict=True):
             if isinstance(made, ApplianceError):
                 ended[part.document.seq] = made
             else:
+                plan, prepared = made
                 # With the exact digest to be signed.
-                document = replace(part.document, digest=made.digest.hex())
-                ready.append(_Prepared(replace(part, document=document), method, made))
+                document = replace(part.document, digest=prepared.digest.hex())
+                with_digest = replace(part, document=document)
+                ready.append(_Prepared(with_digest, plan, prepared))
         return ready
 
     def _prepare_one(
@@ -563,14 +616,14 @@ class DocumentSigner:
         part: DocumentInWork,
         signer: tuple[Person, Credential],
         method: SignatureMethod,
+        *,
+        at: datetime,
         token_bytes: int,
-    ) -> PreparedSignature:
+    ) -> tuple[SignaturePlan, PreparedSignature]:
         document, original = part.document, part.original
-        plan = signature_plan(
-            work, document, part.view, *signer, method, self.clock.now()
-        )
+        plan = signature_plan(work, document, part.view, *signer, method, at)
         plan = replace(plan, token_bytes=token_bytes)
-        return prepare(original.content, plan, self.fonts, original)
+        return plan, prepare(original.content, plan, self.fonts, original)
 
     async def _with_room(
         self, ready: Sequence[_Prepared], ended: Ended

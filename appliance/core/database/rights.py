@@ -43,6 +43,14 @@ _ITEM: Final = (
     "SELECT, UPDATE (state, reason, increment, contents_at, contents_length, "
     "signed_attributes, signature)"
 )
+_CONSENT: Final = (
+    "id, person, credential, state, factors, created, claim_by, fence, progress, "
+    "reason, profile"
+)
+_CONSENTED: Final = (
+    "activation, seq, request, document_sha256, params, params_sha256, state, reason, "
+    "stamp, code"
+)
 _UPKEEP: Final = (
     f"SELECT, INSERT, UPDATE (wanted, outside, due, since, tries, reason, {_LEASE}), "
     "DELETE"
@@ -267,10 +275,10 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     },
     "signature_request": {
         _API: "SELECT, INSERT, "
-        "UPDATE (state, reason, level, activation, params_sha256, expires, preset)",
+        "UPDATE (state, reason, activation, params_sha256, expires, preset)",
         _EMBED: "SELECT, INSERT, "
-        "UPDATE (state, reason, level, activation, params_sha256, expires, seen)",
-        _ADMIN: "SELECT, INSERT, UPDATE (state, reason, level, expires)",
+        "UPDATE (state, reason, activation, params_sha256, expires, seen)",
+        _ADMIN: "SELECT, INSERT, UPDATE (state, reason, expires)",
         _SIGNING: "SELECT, UPDATE (state, reason, level, document)",
         _CHORES: "SELECT, INSERT, UPDATE (state, reason, document)",
     },
@@ -348,16 +356,17 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _CHORES: "SELECT, DELETE",
     },
     "activation": {
-        _API: "SELECT, INSERT",
-        _EMBED: "SELECT, INSERT",
+        # As it waits. Whatever follows of it, a signature among that, is no front's.
+        _API: f"SELECT, INSERT ({_CONSENT})",
+        _EMBED: f"SELECT, INSERT ({_CONSENT})",
         _ADMIN: "SELECT",
         _SIGNING: _ACTIVATION,
         # Those whose time is over, and that their material is there.
         _CHORES: "SELECT, UPDATE (state, reason, lease_until, fence, outside)",
     },
     "activation_item": {
-        _API: "SELECT, INSERT",
-        _EMBED: "SELECT, INSERT",
+        _API: f"SELECT, INSERT ({_CONSENTED})",
+        _EMBED: f"SELECT, INSERT ({_CONSENTED})",
         _ADMIN: "SELECT",
         _SIGNING: _ITEM,
         _CHORES: "SELECT, UPDATE (state, reason)",

@@ -1,13 +1,15 @@
-"""Rows of the audit that each role's user may write, on PostgreSQL.
+"""Rows of the audit, and of what integrators are told, that each role's user may write.
+
+On PostgreSQL alone: SQLite knows no users.
 
 A process start is a chain (`audit_writer`), and each chain has the database user that
 began it. A user adds rows to its own chains, moves their heads alone, and writes no
-event that is another role's to tell. `rubrica migrate` makes these policies with the
-rights (`granting`).
+event that is another role's to tell. The same events are told to integrators by the
+same users: webhooks and the history of a request follow from these rows.
+`rubrica migrate` makes these policies with the rights (`grants`).
 
 The owner of the tables passes them: `rubrica migrate`, dumps, restores and operators'
-commands do. So does the one user of an installation without users for its roles, and
-SQLite knows no users.
+commands do. So does the one user of an installation without users for its roles.
 
 Policies name users by `current_user` and not by `TO`, so that a dump can be brought
 back to a cluster that lacks these users.
@@ -86,7 +88,8 @@ GUARDED: Final[Mapping[tuple[Role, ...], tuple[EventKind, ...]]] = {
     ),
     (_API, _ADMIN): (_E.PERSON_INVITED, _E.CERTIFICATE_IMPORTED),
     (_API, _ADMIN, _CHORES): (_E.REVOCATION_ASKED,),
-    (_CHORES,): (_E.REVOCATION_FOUND,),
+    # The last signature of several is told by who tells integrators.
+    (_CHORES,): (_E.REVOCATION_FOUND, _E.REQUEST_COMPLETED),
     (_ADMIN,): (
         _E.PERSON_REISSUED,
         _E.PERSON_UNLOCKED,
@@ -114,8 +117,8 @@ GUARDED: Final[Mapping[tuple[Role, ...], tuple[EventKind, ...]]] = {
         _E.SECRET_RETIRED,
     ),
 }
-"""By roles: events that they alone, and operators, may record. Any role may record
-an event that is not named here."""
+"""By roles: events that they alone, and operators, may record, in the audit and for
+integrators. Any role may record an event that is not named here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +178,12 @@ POLICIES: Final = (
         "own_events",
         f"AS RESTRICTIVE FOR INSERT WITH CHECK ({_kinds()})",
     ),
+    Policy("integrator_event", "any_reads", "FOR SELECT USING (true)"),
+    Policy("integrator_event", "any_hands_on", "FOR UPDATE USING (true)"),
+    Policy("integrator_event", "own_events", f"FOR INSERT WITH CHECK ({_kinds()})"),
 )
-"""Reading the audit is a matter of `RIGHTS`; policies say nothing of it."""
+"""Reading, and what was handed on, is a matter of `RIGHTS`; policies say nothing of
+it."""
 
 _TABLES: Final = tuple(dict.fromkeys(policy.table for policy in POLICIES))
 # What PostgreSQL makes of a definition, and a hash of it: the comment names both, so

@@ -9,6 +9,7 @@ One line a host: its name, a blank, and Base64 of its key's SubjectPublicKeyInfo
 Source: RFC 8032; RFC 8410.
 """
 
+import errno
 import os
 import re
 from base64 import b64decode
@@ -23,6 +24,7 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from appliance.core.secrets.host_key import key_text
 from appliance.core.system.durable_files import held, write_durably
+from appliance.core.system.pinned_files import PinnedFile, Version
 from appliance.settings import SettingsError
 
 _NAME: Final = re.compile(r"[^\s/#][^\s/]{0,254}")
@@ -43,9 +45,10 @@ class AdmittedHosts:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read_at: tuple[int, int, int] | None = None
+        self._file = PinnedFile(path)
+        self._read_at: Version | None = None
         self._keys: Mapping[str, Ed25519PublicKey] = {}
+        self._is_whole = True
 
     def key_of(self, host: str) -> bytes | None:
         """Return a host's public key, 32 bytes; None if the host is not admitted."""
@@ -70,20 +73,34 @@ class AdmittedHosts:
         return True
 
     @property
-    def version(self) -> tuple[int, int, int] | None:
-        """Another value once the file is another; None while it is not there."""
+    def version(self) -> object:
+        """Another value once the file is another."""
         self._pinned()
-        return self._read_at
+        return self._read_at, self._is_whole
+
+    @property
+    def is_whole(self) -> bool:
+        """False where the file is there and does not say, or not wholly, who it is.
+
+        A host of a line that cannot be read may be admitted all the same.
+        """
+        self._pinned()
+        return self._is_whole
 
     def _pinned(self) -> Mapping[str, Ed25519PublicKey]:
         try:
-            found = self._path.stat()
-            version = (found.st_ino, found.st_mtime_ns, found.st_size)
+            version = self._file.version()
             if version != self._read_at:
-                self._keys = _parse(self._path.read_text("utf-8"))
+                text = self._file.path.read_text("utf-8")
+                self._keys, self._is_whole = _parse(text), _is_whole(text)
                 self._read_at = version
-        except (OSError, UnicodeDecodeError):
-            self._keys, self._read_at = {}, None
+                if not self._is_whole:
+                    self._file.refused(errno.EINVAL)
+        except FileNotFoundError:
+            self._keys, self._read_at, self._is_whole = {}, None, True
+        except (OSError, UnicodeDecodeError) as exc:
+            self._file.refused(getattr(exc, "errno", None) or errno.EINVAL)
+            self._keys, self._read_at, self._is_whole = {}, None, False
         return self._keys
 
 
@@ -185,6 +202,13 @@ def _parse(text: str) -> dict[str, Ed25519PublicKey]:
         if _NAME.fullmatch(name) and (key := _key(typed.strip())) is not None:
             hosts[name] = key
     return hosts
+
+
+def _is_whole(text: str) -> bool:
+    """Return whether each line is a host, a comment or blank, and there is one."""
+    lines = [line.strip() for line in text.splitlines()]
+    said = [line for line in lines if line and not line.startswith("#")]
+    return bool(lines) and all(_parse(line) for line in said)
 
 
 def _key(text: str) -> Ed25519PublicKey | None:

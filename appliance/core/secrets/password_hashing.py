@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, TypeVar, TypeVarTuple
 
-from argon2 import PasswordHasher
+from argon2 import PasswordHasher, extract_parameters
 from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.low_level import ARGON2_VERSION, Type, hash_secret_raw
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -220,11 +220,28 @@ class Passwords:
 
     def _matches(self, phc: str, password: bytes) -> bool:
         try:
+            _demand_affordable(phc)
             return _HASHER.verify(phc, password)
         except VerificationError:
             return False
         except InvalidHashError as exc:
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+
+
+def _demand_affordable(phc: str) -> None:
+    """Refuse a stored hash that costs more than ours: it would stop this process.
+
+    Raises:
+        InvalidHashError: it does, or is no hash.
+    """
+    given = extract_parameters(phc)
+    if (
+        given.time_cost > TIME_COST
+        or given.memory_cost > MEMORY_KIB
+        or given.parallelism > PARALLELISM
+    ):
+        msg = "costs more than this version's"
+        raise InvalidHashError(msg)
 
 
 @dataclass(frozen=True, slots=True)

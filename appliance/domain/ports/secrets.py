@@ -61,6 +61,11 @@ class AdmittedHostKeys(Protocol):
         """Another value once others are admitted."""
         ...
 
+    @property
+    def is_whole(self) -> bool:
+        """False where it cannot be told, or not of all hosts, who is admitted."""
+        ...
+
     def key_of(self, host: str) -> bytes | None:
         """Return a host's Ed25519 public key, 32 bytes; None if not admitted."""
         ...

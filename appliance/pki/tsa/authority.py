@@ -30,7 +30,7 @@ from appliance.pki.tsa.tsp_messages import granted, read_question, refused
 
 _WAIT_S: Final = 10.0
 _LIMITS: Final = FairLimits(
-    places=64, per_share=32, per_party=32, waiting=0, retry_after_s=5
+    places=64, per_share=32, per_party=32, waiting=0, retry_after_s=5, for_anybody=True
 )
 """Questions that one process has waiting, and one address of them; more are turned
 away at once."""

@@ -13,6 +13,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from appliance.core.system.pinned_files import PinnedFile, Version
 from appliance.domain.errors import ApplianceError, ChainRefusedError, ErrorCode
 from appliance.pki.validation.certificate_rules import der_of, reading
 
@@ -29,21 +30,21 @@ class PinnedAnchors:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read_at: tuple[int, int, int] | None = None
+        self._file = PinnedFile(path)
+        self._read_at: Version | None = None
         self._anchors: tuple[bytes, ...] = ()
 
     def certificates(self) -> tuple[bytes, ...]:
         """Every pinned root, DER.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`: the file is there and cannot be read.
+            ApplianceError: `STORE_UNAVAILABLE`: the file is there and cannot be read,
+                or is not to be relied on.
         """
         try:
-            stat = self._path.stat()
-            version = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            version = self._file.version()
             if version != self._read_at:
-                self._anchors = parse(self._path.read_bytes())
+                self._anchors = parse(self._file.path.read_bytes())
                 self._read_at = version
         except FileNotFoundError:
             self._anchors, self._read_at = (), None

@@ -19,6 +19,7 @@ from werkzeug.http import parse_options_header
 
 from appliance.core import metrics
 from appliance.core.system.sealed_memory import SealedMemory
+from appliance.core.work_owner import STRANGERS, WORK_OWNER
 from appliance.domain import strict_json
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.requests.request import Signer
@@ -30,10 +31,12 @@ from appliance.web.server.exchange import ArrivingBody
 
 ANYONE: Final = "anyone"
 """All who have not said who they are, together."""
+KNOWN: Final = "known"
+"""Those of them whose address is known (`appliance.core.known_addresses`)."""
 PARTY_PART: Final = 4
 """One person, session or administrator holds a quarter at most, or one body."""
 GROUP_PART: Final = 2
-"""One integrator, or all unknown callers, a half."""
+"""One integrator, or all callers of either kind who have not said who they are."""
 ADDRESS_PART: Final = 16
 """One address of unknown callers."""
 PUBLIC_JSON: Final = 16_384
@@ -378,7 +381,8 @@ def _held() -> Held:
         if not holders and signer is not None:
             holders = {f"person {signer.person}": PARTY_PART}
         elif not holders:
-            holders = {f"address {client_address()}": ADDRESS_PART, ANYONE: GROUP_PART}
+            group = ANYONE if WORK_OWNER.get().group == STRANGERS else KNOWN
+            holders = {f"address {client_address()}": ADDRESS_PART, group: GROUP_PART}
         budget: Budget = current_app.extensions["rubrica.budget"]
         g.body_held = known = Held(budget, holders)
     return known

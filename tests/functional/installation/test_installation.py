@@ -420,6 +420,31 @@ def test_stop_is_in_order_and_waited_for(machine: Booted) -> None:
     machine.run(f"curl -sf --retry 60 --retry-all-errors --retry-delay 1 {_API}/readyz")
 
 
+_KEYS: Final = "/run/rubrica/activation"
+_TIMERS: Final = (
+    "systemctl list-units --plain --no-legend --type=timer 'run-*' | cut -d ' ' -f 1"
+)
+"""Those that the stop of a signing worker begins."""
+
+
+def test_activation_keys_go_six_minutes_after_a_stop(machine: Booted) -> None:
+    """Those that are over by then, by a timer that comes early here."""
+    machine.run("systemctl stop 'rubrica-signing@*'")
+    when = machine.run(
+        f"for each in $({_TIMERS}); do systemctl show -P TimersMonotonic $each; done"
+    ).stdout
+    newest = machine.run(f"cd {_KEYS} && ls *.key | tail -n 1").stdout.strip()
+    machine.run(f"cd {_KEYS} && touch -d '-361 seconds' *.key && touch {newest}")
+
+    machine.run(f"systemctl start $({_TIMERS} | sed 's/timer$/service/')")
+
+    kept = {newest, "journal", "lock"}
+    until(lambda: set(machine.run(f"ls {_KEYS}").stdout.split()) == kept)
+    assert when.count("OnActiveUSec=6min") >= 2
+    machine.run("systemctl start rubrica-signing@1 rubrica-signing@2")
+    machine.run(f"curl -sf --retry 60 --retry-all-errors --retry-delay 1 {_API}/readyz")
+
+
 def test_machine_boots_before_its_database(machine: Booted, signer: Signer) -> None:
     """PostgreSQL a minute late: roles wait, none fails, and all is well soon after.
 

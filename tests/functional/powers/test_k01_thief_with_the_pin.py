@@ -66,12 +66,17 @@ class Forged:
     host_signature: bytes | None
 
 
-def forge(appliance: Appliance, host: str, kind: ActivationFormat) -> Forged:
+def forge(
+    appliance: Appliance,
+    host: str,
+    kind: ActivationFormat,
+    own: Ed25519PrivateKey | None = None,
+) -> Forged:
     """Make a key of a host, with the stolen PIN and an own host key."""
     installation = appliance.settings.installation
     epoch = kind.epoch_at(datetime.now(UTC))
     public = X25519PrivateKey.generate().public_key().public_bytes_raw()
-    own = Ed25519PrivateKey.generate()
+    own = own or Ed25519PrivateKey.generate()
 
     async def by_identity(statement: bytes) -> tuple[bytes, bytes]:
         hsm = appliance.settings.hsm

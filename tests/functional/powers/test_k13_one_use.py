@@ -18,9 +18,10 @@ from sqlalchemy import Executable, Row, Table, delete, insert, update
 from appliance.core.database import tables
 from appliance.domain.vocab import EventKind, RequestState, TaskKind, TaskState
 from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.backends import LOTE, TestBackend
 from tests.support.appliance.http_calls import sign
 from tests.support.documents import pdfs
-from tests.support.faults.fault_injection import held, restarted, until
+from tests.support.faults.fault_injection import execute, held, restarted, until
 from tests.support.faults.theft import read_rows, write
 from tests.support.processes.scratch import short_folder
 from tests.support.services.postgres import PostgresServer
@@ -117,6 +118,11 @@ def consented(appliance: Appliance, person: TestPerson) -> Kept:
     request = appliance.new_request(person, pdfs.one_page())
     with appliance.client(person) as client:
         assert sign(client, person, request).status_code == 202
+    return kept_rows(appliance, request)
+
+
+def kept_rows(appliance: Appliance, request: int) -> Kept:
+    """Read the rows of a consent that no worker went on with."""
     items = [row for row in read_rows(appliance, _ITEM) if row.request == request]
     one = items[0].activation
     (activation,) = [row for row in read_rows(appliance, _A) if row.id == one]
@@ -224,6 +230,117 @@ def test_seal_is_not_opened_for_the_first_time_after_its_time(
         assert kept.audited(EventKind.REQUEST_RETURNED)[-1]["reason"] == (
             "ACTIVATION_EXPIRED"
         )
+
+
+def test_document_under_another_number_is_signed_once(
+    appliance: Appliance, victim: TestPerson, backend: TestBackend
+) -> None:
+    """Of a batch in progress: the signed document is put back, and all numbered anew.
+
+    The other document cannot be read meanwhile, by a row that no seal is bound to.
+    """
+    requests = [appliance.new_request(victim, pdfs.one_page()) for _ in range(2)]
+    with held(appliance):
+        with appliance.client(victim) as client:
+            body = {
+                "solicitudIds": requests,
+                "password": victim.signing_password,
+            }
+            assert client.post(LOTE, json=body).status_code == 202
+        first, second = (kept_rows(appliance, request) for request in requests)
+        assert first.activation.id == second.activation.id
+        integrators = read_rows(appliance, tables.integrator)
+        other = next(row.id for row in integrators if row.code == backend.code)
+        own = next(
+            row.integrator
+            for row in read_rows(appliance, _REQUEST)
+            if row.id == requests[1]
+        )
+        write(appliance, _moved(requests[1], other))
+    until(first.over)
+    assert first.state == RequestState.SIGNED.value
+
+    one = first.activation.id
+    later = datetime.now(UTC) + timedelta(hours=1)
+    write(
+        appliance,
+        delete(_SIGNED).where(_SIGNED.c.request == requests[0]),
+        delete(_UPKEEP).where(_UPKEEP.c.request == requests[0]),
+        delete(_INTENT).where(_INTENT.c.activation == one),
+        update(_ITEM).where(_ITEM.c.request == requests[1]).values(seq=2),
+        _restored(_ITEM, _ITEM.c.request == requests[0], first.items[0], {"seq": 1}),
+        update(_A)
+        .where(_A.c.id == one)
+        .values(
+            state="keying",
+            key_until=later,
+            finish_until=later,
+            lease_until=first.activation.created,
+        ),
+        update(_REQUEST)
+        .where(_REQUEST.c.id == requests[0])
+        .values(state=RequestState.IN_PROGRESS.value, reason=""),
+    )
+    until(first.over)
+    write(appliance, _moved(requests[1], own))
+    until(second.over)
+
+    assert len(first.audited(EventKind.KEY_USED)) == 1, "the key was used twice"
+    for kept in (first, second):
+        assert kept.state == RequestState.PENDING.value
+        back = kept.audited(EventKind.REQUEST_RETURNED)[-1]
+        assert (back["reason"], back["layer"]) == ("ACTIVATION_INVALID", "seal")
+
+
+NOT_KEPT: Final[dict[str, tuple[list[str], list[str]]]] = {
+    "sqlite": (
+        [
+            (
+                "CREATE TRIGGER not_kept BEFORE UPDATE ON activation_item"
+                " WHEN NEW.state = 'keyed' BEGIN SELECT RAISE(ABORT, 'seen'); END"
+            )
+        ],
+        ["DROP TRIGGER not_kept"],
+    ),
+    "postgresql": (
+        [
+            (
+                "CREATE FUNCTION not_kept() RETURNS trigger LANGUAGE plpgsql AS"
+                " $$ BEGIN RAISE EXCEPTION 'seen'; END $$"
+            ),
+            (
+                "CREATE TRIGGER not_kept BEFORE UPDATE ON activation_item FOR EACH ROW"
+                " WHEN (NEW.state = 'keyed') EXECUTE FUNCTION not_kept()"
+            ),
+        ],
+        ["DROP TRIGGER not_kept ON activation_item", "DROP FUNCTION not_kept"],
+    ),
+}
+"""Has the database see a signature and not keep it, and what puts an end to that."""
+
+
+def test_signature_that_was_not_kept_is_the_only_one(
+    appliance: Appliance, victim: TestPerson
+) -> None:
+    """A second value would be over the same digest: same document, stamp and time."""
+    database = appliance.settings.database.url
+    begins, ends = NOT_KEPT["sqlite" if database == "sqlite" else "postgresql"]
+    with held(appliance):
+        kept = consented(appliance, victim)
+        execute(appliance, *begins)
+    until(lambda: len(kept.audited(EventKind.KEY_INTENDED)) > 1)
+    execute(appliance, *ends)
+    until(kept.over)
+
+    intended = {each["digest"] for each in kept.audited(EventKind.KEY_INTENDED)}
+    assert len(intended) == 1, "the key signed two digests"
+    assert kept.state == RequestState.SIGNED.value
+
+
+def _moved(request: int, integrator: str) -> Executable:
+    """A request as another integrator's, whose documents are others."""
+    which = update(_REQUEST).where(_REQUEST.c.id == request)
+    return which.values(integrator=integrator)
 
 
 def test_enrolment_that_is_put_back_makes_no_key(appliance: Appliance) -> None:

@@ -7,20 +7,28 @@ a key, a signed document. What they cannot write is a file with that signature i
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from itertools import count
 from typing import Final
 
 import httpx
 import pytest
-from sqlalchemy import text
+from cryptography.hazmat.primitives import hashes
+from sqlalchemy import insert, text
 
+from appliance.bootstrap import ServiceRegistry
 from appliance.core.database.engines import open_engines
+from appliance.core.database.tables import trust_anchor
 from appliance.domain.appearance.details import CODE_CHARACTERS, CODE_LENGTH
 from appliance.domain.ids import new_id
+from appliance.domain.trust_store import AnchorPurpose
 from tests.functional.signing.test_sign_fields import field_of
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import sign
 from tests.support.documents import pdfs
+from tests.support.documents.software_signer import SoftwareSigner
+from tests.support.documents.software_signer import signed as stock_signed
+from tests.support.pki.outside_ca import OutsideCa, der, ec_key, named, spki_of
 from tests.support.processes.event_loops import run_apart
 
 _ADDRESSES: Final = count(1)
@@ -217,6 +225,58 @@ def test_document_that_nobody_signed(
 
     with forged(appliance, request, signed, original) as code:
         assert REFUTED in look(appliance, code)
+
+
+@pytest.fixture
+def foreign_ca(appliance: Appliance) -> Iterator[OutsideCa]:
+    """A CA whose root the record calls trusted, and no file."""
+    made = OutsideCa(datetime.now(UTC).replace(microsecond=0))
+    ident = new_id()
+
+    async def add(front: ServiceRegistry) -> None:
+        async with front.core.store.write() as transaction:
+            await transaction.connection.execute(
+                insert(trust_anchor).values(
+                    id=ident,
+                    certificate=der(made.root),
+                    sha256=made.root.fingerprint(hashes.SHA256()).hex(),
+                    purpose=AnchorPurpose.SIGNERS.value,
+                    not_after=made.root.not_valid_after_utc,
+                    added=datetime.now(UTC),
+                )
+            )
+
+    appliance.do(add)
+    yield made
+    alter(appliance, "DELETE FROM trust_anchor WHERE id = :ident", ident=ident)
+
+
+def signed_under(ca: OutsideCa, signer: TestPerson, field: str) -> bytes:
+    """A file with a sound signature in somebody's name, by a key of the forger's."""
+    key = ec_key()
+    subject = named(signer.name, f"CUIL {signer.cuil}")
+    certificate = ca.certify(spki_of(key), signer.cuil, subject=subject)
+    forger = SoftwareSigner(key, der(certificate), (der(ca.issuing), der(ca.root)))
+    return stock_signed(pdfs.one_page(), field=field, by=forger)
+
+
+def test_signature_under_a_root_of_the_record(
+    appliance: Appliance,
+    signer: TestPerson,
+    client: httpx.Client,
+    foreign_ca: OutsideCa,
+) -> None:
+    """Whoever writes to the database trusts a CA of their own there."""
+    signed, _, _ = signed_with_code(appliance, signer, client)
+    request = appliance.new_request(signer, pdfs.one_page())
+    pdf = signed_under(foreign_ca, signer, f"Firma-{request}")
+    sha256 = original_of(appliance, appliance.new_request(signer, pdf))
+
+    with forged(appliance, request, signed, sha256) as code:
+        page = look(appliance, code)
+
+    assert UNCHECKED in page
+    assert sha256 not in page
 
 
 def test_file_that_is_not_there(

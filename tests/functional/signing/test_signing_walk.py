@@ -9,9 +9,9 @@ from tests.support.appliance.signing_walk import (
     walk_of_a_signature,
 )
 
-MOST_FUNCTIONS = 656
-MOST_MODULE_CHANGES = 344
-MOST_RETURNS = 194
+MOST_FUNCTIONS = 690
+MOST_MODULE_CHANGES = 368
+MOST_RETURNS = 210
 """What there is and a little more: whoever shortens the way lowers them. One document
 walks as a group of one."""
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from sqlalchemy import update
 
+from appliance.core.database.tables import credential
 from appliance.domain.ids import PersonId
 from appliance.domain.trust_store import AnchorPurpose
 from tests.support.factories.fakes import NOON
@@ -68,6 +70,25 @@ async def test_list_has_every_field(caller: Caller, held: Held) -> None:
 
 def _instant(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def test_certificate_that_cannot_be_read_is_not_there(
+    api_services: ApiServices, person: PersonId, caller: Caller, held: Held
+) -> None:
+    """Whoever writes to the record puts any bytes there; the others are listed."""
+    other = await hold(api_services.store, person, CUIL, api_services.clock.now())
+    async with api_services.store.write() as transaction:
+        await transaction.connection.execute(
+            update(credential)
+            .where(credential.c.id == other.id)
+            .values(certificate=b"none")
+        )
+
+    listed = await (await caller.get("/credenciales")).get_json()
+    answer = await caller.get(f"/credenciales/{other.id}/certificado")
+
+    assert [one["id"] for one in listed] == [held.id]
+    assert (await code(answer, 404))["code"] == "CREDENTIAL_NOT_FOUND"
 
 
 async def test_certificate_past_its_end_is_told(

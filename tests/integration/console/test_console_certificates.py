@@ -1,8 +1,10 @@
 """The console around certificates: credentials, ends, trust store, the CA's own."""
 
+import hashlib
 import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +147,60 @@ async def test_person_page_says_why_workers_refuse_a_key(console: Console) -> No
     assert "El certificado no es de una CA" in await page("Ana María Núñez", OUTSIDE)
     own: dict[str, Any] = {"key_mode": "resident", "cka_id": b"rubrica-keep-alive"}
     assert "La clave que está en el token" in await page("Ana María Núñez", **own)
+    for text in (renamed, await page("Otra", certificate=b"none")):
+        told, _, _ = text.partition("Vigencia")
+        assert f'href="/admin/people/{person}/credentials/reissue"' in told
+
+
+async def test_certificate_that_cannot_be_read_hides_nothing_else(
+    console: Console,
+) -> None:
+    """Whoever writes to the record puts any bytes there; every page still opens."""
+    person, held = await somebody(console)
+    write_pki(console)
+    async with console.services.store.write() as transaction:
+        await transaction.connection.execute(
+            update(credential)
+            .where(credential.c.id == held.id)
+            .values(certificate=b"none")
+        )
+    here = f"/admin/people/{person}"
+
+    text = (await console.get(here)).text
+
+    assert REFUSED in text
+    assert "El certificado no se puede leer." in text
+    assert hashlib.sha256(b"none").hexdigest()[:16] in text
+    for path in ("credentials/reissue", f"credentials/{held.id}/revoke"):
+        answer = await console.get(f"{here}/{path}")
+        assert answer.status == HTTPStatus.OK
+
+
+async def test_key_of_another_is_told_beside_the_own(console: Console) -> None:
+    """Somebody with two keys in use; nobody is led to revoke what is another's."""
+    ana, theirs = await somebody(console)
+    luis = await console.person("20267565393", "Luis Paz")
+    ca = write_pki(console)
+    made = ca.certify(theirs.spki, CUIL)
+    row = {"certificate": der(made), "chain": join((der(ca.issuing),))}
+    async with console.services.store.write() as transaction:
+        await transaction.connection.execute(
+            update(credential)
+            .where(credential.c.id == theirs.id)
+            .values(person=luis, **row)
+        )
+
+    text = (await console.get(f"/admin/people/{luis}")).text
+    listed = (await console.get("/admin/people")).text
+
+    cards = re.findall(r"<article.*?</article>", text, re.DOTALL)
+    assert len(cards) == 2
+    (card,) = (one for one in cards if f"{made.serial_number:x}" in one)
+    assert "El CUIL del certificado no es el de la persona." in card
+    assert "Puede ser la clave de otra persona" in card
+    assert "Empezar de nuevo" not in card
+    assert listed.count(f'href="/admin/people/{luis}"') == 1
+    assert listed.count(f'href="/admin/people/{ana}"') == 1
 
 
 async def test_credential_is_revoked_with_its_reason(console: Console) -> None:

@@ -300,12 +300,17 @@ async def test_last_check_of_the_audit(tmp_path: Path, each_url: str) -> None:
         assert (await told(console, "ground"))[
             head
         ] == "ninguna todavía la hace rubrica audit verify"
-        for broken, findings, state in ((0, 0, "Bien"), (1, 2, "Mal")):
+        for broken, findings, state, found in (
+            (0, 0, "Bien", ""),
+            (2, 0, "Mal", ": 2 cadenas rotas"),
+            (0, 1, "Mal", ": 1 hecho sin explicación"),
+            (1, 2, "Mal", ": 1 cadena rota, 2 hechos sin explicación"),
+        ):
             outcome = AuditCheck(console.clock.now(), 9, broken, 99, findings)
             await note_audit_check(console.front.settings, outcome)
             row = (await told(console, "ground"))[head]
             assert row.startswith(state)
-        assert "1 cadena rota, 2 hechos que no explica" in row
+            assert row.endswith(found)
         assert "RubricaAuditWrong en docs/alerts.md" in row
 
 

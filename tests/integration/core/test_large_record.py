@@ -239,7 +239,6 @@ async def test_chores(large_core: CoreFixture, large_url: str) -> None:
             job.expire_requests,
             job.fail_tasks,
             tasks.claim_next,
-            tasks.unswept,
             core.claiming().release_own,
             core.claiming().claim_next,
             core.fetching().claim_next,
@@ -270,7 +269,7 @@ async def test_certificates(large_core: CoreFixture, large_url: str) -> None:
         async with core.store.read() as transaction:
             store = CertificateStore(transaction)
             await store.in_force(CertificateKind.TSA)
-            await store.newest(CertificateKind.OCSP, ISSUER)
+            await store.newest_first(CertificateKind.OCSP, ISSUER)
             await store.of_kind(CertificateKind.TSA)
 
 

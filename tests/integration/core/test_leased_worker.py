@@ -305,6 +305,70 @@ async def test_stopped_worker_ends_what_is_in_hand(scene: Scene) -> None:
     assert scene.worker.running == {}
 
 
+@dataclass
+class Backlog:
+    """Work that ends at once: a hand is free at each look, and work is left."""
+
+    at_last: int
+    """Piece of work that ends something, such as the worker."""
+    ended: asyncio.Event
+    until_the_end: bool = False
+    begun: int = 0
+
+    @property
+    def work(self) -> Work[int]:
+        """For a worker."""
+        return Work(
+            *("quick", str, self._claim, self._renew, self._do, CALL_S),
+            until_the_end=self.until_the_end,
+        )
+
+    async def _claim(self) -> int | None:
+        await asyncio.sleep(0)
+        # One that goes on to the end of it would never end otherwise.
+        return self.begun + 1 if self.begun < 100 * self.at_last else None
+
+    async def _renew(self, _: int) -> bool:
+        return True
+
+    async def _do(self, _: int) -> None:
+        self.begun += 1
+        if self.begun == self.at_last:
+            self.ended.set()
+
+
+async def test_stopped_worker_leaves_a_backlog_of_quick_work() -> None:
+    """It does not go on to the end of it."""
+    stop = asyncio.Event()
+    backlog = Backlog(5, stop)
+
+    await LeasedWorker([backlog.work], 0.05).run(stop)
+
+    assert 5 <= backlog.begun < 10
+
+
+async def test_stopped_worker_leaves_the_backlog_of_what_is_waited_for() -> None:
+    """It takes from that one as long as other work may wait for it."""
+    stop, waited_for = asyncio.Event(), asyncio.Event()
+    backlog = Backlog(5, waited_for, until_the_end=True)
+    claims = iter([1])
+
+    async def claim() -> int | None:
+        return next(claims, None)
+
+    async def renew(_: int) -> bool:
+        return True
+
+    async def wait(_: int) -> None:
+        stop.set()
+        await waited_for.wait()
+
+    waiting = Work("waiting", str, claim, renew, wait, CALL_S)
+    await LeasedWorker([waiting, backlog.work], 0.05).run(stop)
+
+    assert 5 <= backlog.begun < 10
+
+
 async def test_error_of_what_runs_beside_ends_the_worker(scene: Scene) -> None:
     """What is in hand is done all the same, and its other helpers are cancelled."""
     task = await scene.add()

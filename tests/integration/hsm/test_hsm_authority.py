@@ -29,6 +29,7 @@ from appliance.domain.keys import (
     TokenRole,
 )
 from appliance.domain.vocab import Environment, VouchedBy
+from hsm_config.pkcs11.key_pairs import load_spki
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from hsm_config.provisioning.init import provision
 from tests.support.hsm.hsm_installation import HsmInstallation, verify
@@ -55,8 +56,9 @@ async def session(installation: HsmInstallation) -> AsyncIterator[HsmSession]:
 
 
 @pytest.fixture
-def authority(installation: HsmInstallation, session: HsmSession) -> Authority:
-    """Its CA."""
+async def authority(installation: HsmInstallation, session: HsmSession) -> Authority:
+    """Its CA; nobody has a key yet."""
+    await session.destroy(REF)
     settings = installation.settings
     return Authority(session, read_ca(settings), settings)
 
@@ -215,13 +217,15 @@ async def test_certificate_never_outlives_its_ca(
         await authority.issue(ANA, spki, end)
 
 
-async def test_enrolment_after_a_killed_one_starts_clean(
+async def test_what_has_a_cka_id_is_not_replaced(
     authority: Authority, session: HsmSession, issued: IssuedCertificate
 ) -> None:
-    """What stands under the same CKA_ID is destroyed first."""
-    again = await authority.enrol(REF, KeyAlgorithm.RSA_2048, ANA, datetime.now(tz=UTC))
+    """It may be somebody's key: it stays, and no other is made."""
+    with pytest.raises(HsmRefusedError):
+        await authority.enrol(REF, KeyAlgorithm.RSA_2048, ANA, datetime.now(tz=UTC))
 
-    assert _read(again).public_key() != _read(issued).public_key()
+    key = load_spki(await session.public_key(REF))
+    assert key == _read(issued).public_key()
     await session.self_test(REF)
 
 

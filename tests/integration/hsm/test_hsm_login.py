@@ -232,3 +232,5 @@ def test_files_are_looked_at_before_a_pin_is_tried(
     settings.ca_file.rmdir()
     settings.ca_file.write_bytes(content[:99])
     assert f"{settings.ca_file}: holds no certificate" in refused()
+    settings.ca_file.chmod(0o664)
+    assert f"{settings.ca_file}: others may write it" in refused()

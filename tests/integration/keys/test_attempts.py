@@ -34,7 +34,7 @@ from tests.support.factories.signing_host import password_attempts
 from tests.support.installation.record import (
     PASSWORD,
     CoreFixture,
-    cheap_password_secret,
+    password_secret,
 )
 
 C = ErrorCode
@@ -135,7 +135,7 @@ def attempts_of(
 async def password_checks_of(core: CoreFixture, slot_wait_s: float) -> PasswordChecks:
     """With slots that are waited for that long."""
     passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(2))
-    signer = await core.add_signer(await cheap_password_secret(passwords))
+    signer = await core.add_signer(await password_secret(passwords))
     request = await core.add_request(signer.person)
     attempts = attempts_of(core, passwords, slot_wait_s)
     return PasswordChecks(core, attempts, signer, request)

@@ -384,6 +384,7 @@ async def test_task_waits_unclaimed_for_its_token(core: CoreFixture) -> None:
             clock=core.clock,
             served=none,
         ),
+        new_keys=none,
     )
 
     nothing = [await runner.claim_next() for _ in range(TASK_ATTEMPTS + 1)]

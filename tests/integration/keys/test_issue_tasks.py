@@ -4,6 +4,7 @@ Source: design §4 "Enrolment"; reliability F16.
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -14,9 +15,11 @@ from typing import Any
 import pkcs11
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
-from sqlalchemy import select, update
+from sqlalchemy import insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from appliance.core.database import tables
 from appliance.core.installation_store import RESTORED, InstallationStore
@@ -42,8 +45,8 @@ from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
-from appliance.keys.hsm_tasks import HsmTasks
-from appliance.keys.key_encryption import signing_key
+from appliance.keys.hsm_tasks import ORPHAN_AGE, HsmTasks, issue_binding
+from appliance.keys.key_encryption import seal_to, signing_key
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from tests.integration.keys.locked_key import LockedKeyServices, locked_key_services
 from tests.support.factories.fake_sandbox import PlayedSandbox
@@ -56,9 +59,15 @@ from worker.hsm.session import HsmSession
 from worker.leased_worker import Work, hold
 from worker.pki import certificate_authority, certificate_profiles, sample_signature
 from worker.pki.certificate_authority import Authority
-from worker.pki.hsm_tasks import TASK_RENEW_S, TaskRunner, cka_id_of
+from worker.pki.hsm_tasks import TASK_RENEW_S, TaskRunner
+from worker.pki.new_keys import NewKeys
 from worker.pki.sample_signature import SampleSignatures
-from worker.signing.activation_keys import ActivationKeys, open_folder
+from worker.signing.activation_keys import (
+    JOURNAL,
+    ActivationKeys,
+    KeySweep,
+    open_folder,
+)
 from worker.signing.consent_journal import ConsentJournal
 
 DIGEST = bytes(range(32))
@@ -94,6 +103,7 @@ class Bench:
     keys: ActivationKeys
     journal: ConsentJournal
     sandbox: PdfInspector
+    folder: Path
 
     def runner(self, mode: KeyMode, *, prefer_pss: bool = False) -> TaskRunner:
         """A worker that keeps keys in a mode."""
@@ -123,7 +133,14 @@ class Bench:
                 served,
                 prefer_pss=prefer_pss,
             ),
+            new_keys=self.new_keys,
         )
+
+    @property
+    def new_keys(self) -> NewKeys:
+        """Keys that the host of the worker makes."""
+        folder = open_folder(self.folder, Environment.PREPROD)
+        return NewKeys(folder, self.services.core.clock)
 
     async def ask(self) -> TaskId:
         """Take the person's key away and ask for another."""
@@ -153,6 +170,12 @@ class Bench:
         runner = self.runner(mode)
         await run(runner, await self.claimed(runner))
         return await self.services.credential()
+
+    async def signs(self, credential: Credential) -> None:
+        """Have the resident key of a credential sign, as the certified one."""
+        key = signing_key(credential, b"")
+        value = await self.session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
+        verify(credential.spki, value, DIGEST)
 
     async def restored(self) -> None:
         """Have the record be one that was brought back, and took nothing over."""
@@ -214,7 +237,9 @@ async def bench(
             services.host.key_file,
         )
         journal = ConsentJournal(opened, sqlite_core.clock, timedelta(seconds=60))
-        yield Bench(services, session, installation, keys, journal, sandbox.client)
+        yield Bench(
+            services, session, installation, keys, journal, sandbox.client, folder
+        )
 
 
 async def test_wrapped_key_leaves_nothing_on_the_token(bench: Bench) -> None:
@@ -270,11 +295,10 @@ async def test_order_of_a_gone_epoch_fails_with_a_reason(bench: Bench) -> None:
 
 
 async def test_key_of_a_killed_try_is_swept_after_an_hour(bench: Bench) -> None:
-    """What no credential names goes, once, audited; what one names stays."""
+    """By the host that made it, once, audited; what came to a credential stays."""
     task = await bench.ask()
     runner = bench.runner(KeyMode.RESIDENT)
-    killed = await bench.claimed(runner)
-    orphan = KeyReference(TokenRole.FIRMA, cka_id_of(task, killed.fence))
+    orphan = bench.new_keys.begin(await bench.claimed(runner)).reference
     await bench.session.generate(orphan, bench.installation.settings.hsm.key_algorithm)
     bench.services.core.clock.forward(31)
     await run(runner, await bench.claimed(runner))
@@ -297,6 +321,46 @@ async def test_key_of_a_killed_try_is_swept_after_an_hour(bench: Bench) -> None:
     assert [(row.detail["task"], row.detail["objects"]) for row in rows] == [(task, 2)]
 
 
+async def test_key_that_was_taken_for_left_gets_no_credential(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker stood still for an hour before the commit."""
+    task = await bench.ask()
+    runner = bench.runner(KeyMode.RESIDENT)
+    claim = await bench.claimed(runner)
+    prove = SampleSignatures.prove
+
+    async def late(*given: Any) -> None:
+        await prove(*given)
+        bench.services.core.clock.forward(3601)
+        await bench.runner(KeyMode.RESIDENT).sweep()
+
+    monkeypatch.setattr(SampleSignatures, "prove", late)
+
+    await run(runner, claim)
+
+    assert (await bench.state(task))[0] is TaskState.RUNNING
+    async with bench.services.core.store.read() as transaction:
+        person = bench.services.signer.person
+        assert await CredentialStore(transaction).active(person) is None
+
+
+async def test_keys_that_are_made_outlive_the_sweep_of_activation_keys(
+    bench: Bench,
+) -> None:
+    """What the host knows of them stands in the same folder."""
+    task = await bench.ask()
+    key = bench.new_keys.begin(await bench.claimed(bench.runner(KeyMode.RESIDENT)))
+    clock = bench.services.core.clock
+    clock.forward(3601)
+    folder = open_folder(bench.folder, Environment.PREPROD)
+
+    await KeySweep(folder, clock, PinnedFormat(bench.folder / "no-format")).run()
+
+    assert bench.new_keys.left(ORPHAN_AGE) == [key]
+    assert key.task == task
+
+
 async def test_sweep_leaves_strangers_alone(bench: Bench) -> None:
     """A key that no task of this record made may be somebody's after a restore."""
     stranger = KeyReference(TokenRole.FIRMA, b"\x07" * 16)
@@ -310,6 +374,72 @@ async def test_sweep_leaves_strangers_alone(bench: Bench) -> None:
     await bench.session.destroy(stranger)
 
 
+async def test_no_row_has_the_key_of_a_credential_destroyed(bench: Bench) -> None:
+    """Its task put back as it was before, an hour later, and its credential renamed."""
+    credential = await bench.made(KeyMode.RESIDENT)
+    store = bench.services.core.store
+    bench.services.core.clock.forward(7200)
+    async with store.write() as transaction:
+        await transaction.connection.execute(
+            update(tables.hsm_task).values(swept=None, state="failed", fence=9)
+        )
+        await transaction.connection.execute(
+            update(tables.credential)
+            .where(tables.credential.c.id == credential.id)
+            .values(cka_id=b"\x01" * 16)
+        )
+
+    await bench.runner(KeyMode.RESIDENT).sweep()
+
+    await bench.signs(credential)
+
+
+async def test_task_put_back_makes_another_key(bench: Bench) -> None:
+    """The same id and try: the key that it made before stays as it is."""
+    credential = await bench.made(KeyMode.RESIDENT)
+    core, task = bench.services.core, TaskId(credential.id)
+    core.clock.forward(7200)
+    info = issue_binding(
+        task, credential.person, credential.vouched_by, credential.algorithm
+    ).info()
+    for ahead in range(3):
+        epoch = ActivationFormat.WHOLE.epoch_at(core.now) + ahead
+        bench.folder.joinpath(f"{epoch}.key").write_bytes(
+            bench.services.host.private_bytes
+        )
+    await bench.services.host.beat(core.store, core.now)
+    epoch = ActivationFormat.WHOLE.epoch_at(core.now)
+    public = (
+        X25519PrivateKey.from_private_bytes(bench.services.host.private_bytes)
+        .public_key()
+        .public_bytes_raw()
+    )
+    sealed = seal_to(public, b"\x05" * 32, info)
+    async with core.store.write() as transaction:
+        connection = transaction.connection
+        await connection.execute(
+            update(tables.hsm_task)
+            .where(tables.hsm_task.c.id == task)
+            .values(state="waiting", fence=0, lease_until=None, created=core.now)
+        )
+        await connection.execute(
+            insert(tables.task_seal).values(
+                task=task, host=bench.services.host.name, epoch=epoch, sealed=sealed
+            )
+        )
+    # Another host, or this one after a reboot, has no journal of it.
+    bench.folder.joinpath(JOURNAL).unlink()
+    folder = open_folder(bench.folder, Environment.PREPROD)
+    bench.journal = ConsentJournal(folder, core.clock, timedelta(seconds=60))
+    runner = bench.runner(KeyMode.RESIDENT)
+
+    with contextlib.suppress(IntegrityError):
+        # There is such a credential already.
+        await run(runner, await bench.claimed(runner))
+
+    await bench.signs(credential)
+
+
 async def test_overtaken_try_destroys_its_own_key(bench: Bench) -> None:
     """Frozen while it made one, thawed when another had: one key is left."""
     await bench.ask()
@@ -318,35 +448,31 @@ async def test_overtaken_try_destroys_its_own_key(bench: Bench) -> None:
     bench.services.core.clock.forward(31)
     await run(runner, await bench.claimed(runner))
     credential = await bench.services.credential()
+    before = await bench.key_ids()
 
     await run(runner, slow)
 
-    ids = await bench.key_ids()
-    assert cka_id_of(slow.id, slow.fence) not in ids
-    assert credential.cka_id in ids
+    assert await bench.key_ids() == before
+    await bench.signs(credential)
     assert await bench.services.credential() == credential
 
 
 async def test_record_that_was_left_destroys_no_key_and_makes_none(
     bench: Bench,
 ) -> None:
-    """Its task may have gone on in the other record, whose credential has the key."""
-    task = await bench.ask()
-    killed = await bench.claimed(bench.runner(KeyMode.RESIDENT))
-    theirs = KeyReference(TokenRole.FIRMA, cka_id_of(task, killed.fence))
-    await bench.session.generate(theirs, bench.installation.settings.hsm.key_algorithm)
-    bench.services.core.clock.forward(31)
-    runner = bench.runner(KeyMode.RESIDENT)
-    await run(runner, await bench.claimed(runner))
-    bench.services.core.clock.forward(3600)
+    """The HSM serves another restore of it."""
     await bench.ask()
+    begun = bench.new_keys.begin(await bench.claimed(bench.runner(KeyMode.RESIDENT)))
+    algorithm = bench.installation.settings.hsm.key_algorithm
+    await bench.session.generate(begun.reference, algorithm)
+    bench.services.core.clock.forward(3601)
     await bench.restored()
     runner = bench.runner(KeyMode.RESIDENT)
 
     with pytest.raises(HsmUnavailableError):
         await runner.sweep()
 
-    assert theirs.cka_id in await bench.key_ids()
+    assert begun.cka_id in await bench.key_ids()
     assert await runner.claim_next() is None
 
 

@@ -175,6 +175,24 @@ async def test_old_version_goes_when_no_key_needs_it(
     assert EventKind.MASTER_RETIRED in await rotated_installation.audited()
 
 
+async def test_row_that_names_another_version_has_none_destroyed(
+    rotated_installation: RotatedInstallation,
+) -> None:
+    """The HSM tells by what a key opens; the row may be anybody's who writes there."""
+    await rotated_installation.add(3)
+    engines = open_engines(rotated_installation.hsm.settings)
+    async with engines.writer.begin() as connection:
+        await connection.execute(update(tables.credential).values(master=2))
+    await engines.dispose()
+    made = await rotated_installation.run()
+
+    said = await rotated_installation.run("--retire", "1", status=1)
+
+    assert "0 keys were moved" in made
+    assert "3 keys do not open" in said
+    assert set(rotated_installation.versions()) == {(1, 2)}
+
+
 async def test_new_version_is_as_safe_as_the_first(
     rotated_installation: RotatedInstallation,
 ) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from appliance.cli import _told, main
-from appliance.cli.terminal import ask
+from appliance.cli.terminal import ask, say
 from appliance.domain.errors import (
     SENTENCES,
     SIGNER_REPEATED,
@@ -88,6 +88,16 @@ def command(settings: Path, *words: str) -> tuple[int, str, str]:
     with start_command(settings, *words) as process:
         out, err = process.communicate(timeout=120)
     return process.returncode, out, err
+
+
+def test_text_of_a_row_does_nothing_to_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It can neither rub out a line nor turn one round; tables and accents stay."""
+    say("Ana \x1b[2K\x9b1A\r\u202egnp Núñez\tx\ny")
+
+    said = capsys.readouterr().out
+    assert said == "Ana \\x1b[2K\\x9b1A\\r\\u202egnp Núñez\tx\ny\n"
 
 
 def test_what_needs_no_record_loads_none(place: Path) -> None:

@@ -18,6 +18,7 @@ from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 from appliance.operations.host_looks import look_at_hosts
 from appliance.operations.upgrade_obstacles import obstacles
+from tests.integration.pki.test_credential_faults import Scene
 from tests.support.appliance.manual import run_lines
 from tests.support.factories.signing_host import INSTALLATION, SigningHost
 from tests.support.installation.record import CoreFixture
@@ -103,6 +104,28 @@ async def test_host_that_is_not_admitted_is_named(
     assert await found(core) == []
 
 
+@pytest.mark.parametrize(
+    "name", ["$(id)", "a;id", "a`id`", "\x1b[2J", "a\nid", "\u202ea"]
+)
+async def test_names_of_rows_are_words_in_what_people_copy(
+    sqlite_core: CoreFixture, name: str
+) -> None:
+    """Whoever writes to the database runs no command on a front's machine by it."""
+    await beat(sqlite_core, f"signing/{name}/1")
+    await beat(sqlite_core, f"signing/{name}/2", earlier=True)
+
+    every = await obstacles(
+        sqlite_core.settings, has_fronts=True, clock=sqlite_core.clock
+    )
+
+    assert len(every) == 2
+    for each in every:
+        assert (each.what + each.remedy).isprintable()
+        _, _, typed = each.remedy.partition("here: ")
+        assert typed in {"", f"rubrica hsm admit {shlex.quote(name)} KEY"}
+    assert any("here: " in each.remedy for each in every) is name.isprintable()
+
+
 async def test_host_of_another_key_or_identity_is_named(
     core: CoreFixture, host: SigningHost, tmp_path: Path
 ) -> None:
@@ -163,6 +186,43 @@ def test_doctor_tells_of_each_host_and_what_to_do() -> None:
 def command(file: Path, *arguments: str) -> int:
     """Run `rubrica upgrade`."""
     return main(["--settings", str(file), "upgrade", *arguments])
+
+
+def test_refused_keys_are_named_and_are_no_obstacle(
+    sqlite_core: CoreFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each with its fault; without the CA's files it is said that nobody looked."""
+    core = sqlite_core
+    folder = core.settings.data_dir
+    host = SigningHost(folder)
+    file = folder / "settings.toml"
+    file.write_text(toml({**tables_in(folder), "installation": INSTALLATION}))
+    core.clock.at = datetime.now(UTC) + timedelta(seconds=60)
+    asyncio.run(host.beat(core.store, core.now))
+    scene = Scene(core, folder / "pki")
+    asyncio.run(scene.enrolled("20267565393"))
+    _, altered = asyncio.run(scene.enrolled("20055361682", certificate=b"x"))
+    unseen = command(file), capsys.readouterr().out
+    scene.write()
+
+    status = command(file)
+    told = capsys.readouterr().out.splitlines()
+    closed = command(file, "--close"), capsys.readouterr().out
+
+    ready = "ready: `rubrica upgrade --close` ends what the release before needed"
+    assert unseen[0] == 0
+    assert unseen[1].splitlines() == [
+        "keys in use were not checked here; `rubrica certificate check` does",
+        ready,
+    ]
+    assert status == 0
+    named = f"credential {altered} of 20-05536168-2: certificate-unreadable"
+    assert told == [
+        f"{named}; it signs nothing -> docs/keys.md, Whose key it is",
+        ready,
+    ]
+    assert closed[0] == 0
+    assert "credential" not in closed[1]
 
 
 def test_close_writes_a_file_once_nothing_stands_in_the_way(

@@ -7,10 +7,14 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.ocsp import OCSPCertStatus
+from sqlalchemy import insert
 
+from appliance.core.database import tables
 from appliance.domain.certificates import POLICIES
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import (
+    CertificateKind,
+    CertificateState,
     RevocationReason,
     TaskKind,
     VouchedBy,
@@ -81,6 +85,60 @@ async def test_what_is_due_is_signed(certificate_worker: CertificateWorker) -> N
     assert (
         await certificate_worker.crl()
     ).last_update_utc == certificate_worker.core.now - timedelta(hours=12)
+
+
+async def test_root_revokes_nothing_for_a_row(
+    certificate_worker: CertificateWorker,
+) -> None:
+    """Not its CA either, whose loss is that of all certificates: a ceremony does."""
+    ca = certificate_worker.authority.certificate
+    root = certificate_worker.tasks.publisher.issuers[1]
+    now = certificate_worker.core.now
+    async with certificate_worker.core.store.write() as transaction:
+        await transaction.connection.execute(
+            insert(tables.certificate).values(
+                serial=f"{ca.serial_number:x}",
+                kind=CertificateKind.OCSP.value,
+                issuer=root,
+                der=b"-",
+                not_before=now,
+                not_after=now,
+                issued=now,
+                state=CertificateState.REVOKED.value,
+                revoked_at=now,
+                reason=RevocationReason.KEY_COMPROMISE.value,
+            )
+        )
+
+    await certificate_worker.publish()
+
+    assert list(await certificate_worker.crl(1)) == []
+
+
+async def test_responder_of_a_row_that_the_ca_did_not_sign_answers_nothing(
+    certificate_worker: CertificateWorker,
+) -> None:
+    """It ends later than all others, and is no certificate."""
+    _, _, serial = await certificate_worker.certified()
+    now = certificate_worker.core.now
+    async with certificate_worker.core.store.write() as transaction:
+        await transaction.connection.execute(
+            insert(tables.certificate).values(
+                serial="7",
+                kind=CertificateKind.OCSP.value,
+                issuer=certificate_worker.tasks.publisher.issuers[0],
+                der=b"-",
+                not_before=now,
+                not_after=now + timedelta(days=9999),
+                issued=now,
+                state=CertificateState.VALID.value,
+            )
+        )
+
+    await certificate_worker.publish()
+
+    told = await certificate_worker.answer(serial)
+    assert told.certificate_status is OCSPCertStatus.GOOD
 
 
 @pytest.mark.parametrize("reason", list(RevocationReason))

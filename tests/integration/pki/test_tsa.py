@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from asn1crypto import x509 as asn1
 from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -51,6 +52,7 @@ from hsm_config.provisioning.init import provision
 from tests.support.factories.fake_sandbox import FakeInspector
 from tests.support.hsm.hsm_installation import HsmInstallation, earlier_trial
 from tests.support.installation.record import CoreFixture
+from tests.support.pki.outside_ca import ec_key
 from tests.support.pki.timestamps import Trusted, check_authority, imprint, info, signed
 from worker.hsm.connection import HsmConnection
 from worker.pki.certificate_authority import TSA_VALIDITY, Authority
@@ -127,6 +129,40 @@ async def judged(tsa_worker: TsaWorker, token: bytes) -> TimestampSignatureStatu
         signed(token), context, lambda _name: imprint()
     )
     return TimestampSignatureStatus(**told)
+
+
+@pytest.mark.parametrize("is_in_force", [True, False], ids=["in force", "at a start"])
+async def test_certificate_that_the_ca_did_not_sign_is_not_stamped_by(
+    tsa_worker: TsaWorker, is_in_force: bool
+) -> None:
+    """A row with one of the same key, by somebody else, that ends later than all."""
+    made = of_tsa(await tsa_worker.tsa.stamp(imprint(), DigestAlgorithm.SHA256))
+    forged = (
+        x509.CertificateBuilder(extensions=list(made.extensions))
+        .subject_name(made.subject)
+        .issuer_name(made.issuer)
+        .public_key(made.public_key())
+        .serial_number(7)
+        .not_valid_before(made.not_valid_before_utc)
+        .not_valid_after(made.not_valid_after_utc + timedelta(days=1))
+        .sign(ec_key(), SHA256())
+    )
+    async with tsa_worker.core.store.read() as transaction:
+        (held,) = await CertificateStore(transaction).of_kind(CertificateKind.TSA)
+    record = replace(
+        held,
+        serial="7",
+        der=forged.public_bytes(Encoding.DER),
+        not_after=forged.not_valid_after_utc,
+    )
+    async with tsa_worker.core.store.write() as transaction:
+        await CertificateStore(transaction).add(record)
+    tsa = tsa_worker.tsa if is_in_force else tsa_worker.again()
+
+    token = await tsa.stamp(imprint(), DigestAlgorithm.SHA256)
+
+    assert of_tsa(token) == made
+    assert (await judged(tsa_worker, token)).trusted
 
 
 async def test_it_is_a_timestamp_authority(

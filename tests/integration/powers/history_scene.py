@@ -20,12 +20,15 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import serial_text
 from appliance.domain.ids import CredentialId, PersonId, RequestId, new_id
 from appliance.domain.reconciliation import Check, Finding
+from appliance.domain.requests.levels import Upkeep
 from appliance.domain.requests.request import Signer
-from appliance.domain.vocab import EventKind, RequestState, TaskKind
+from appliance.domain.vocab import EventKind, RequestState, SignatureLevel, TaskKind
 from appliance.keys.hsm_task_events import task_created
 from appliance.keys.key_facts import key_facts
 from appliance.reconciliation.reconcile import Reconciliation
 from appliance.signing.claims import Claims, Publication
+from appliance.signing.level_maintenance import UpkeepWork
+from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from tests.support.factories.held_credential import Held, hold
 from tests.support.installation.record import (
     CoreFixture,
@@ -199,6 +202,25 @@ class Scene:
         request, _ = await self.begin()
         assert await self.use_key() == request
         return request
+
+    async def raise_level(self, request: RequestId) -> None:
+        """A worker publishes a later version, as once a server answers again."""
+        store, clock = self.store(SLOT), self.core.clock
+        integrator = (await self.core.view(request)).integrator
+        due = Upkeep(SignatureLevel.B_LT, clock.now())
+        async with store.write() as transaction:
+            await LevelMaintenanceStore(transaction).add(
+                request, integrator, due, clock.now()
+            )
+        work = UpkeepWork(store, clock, SLOT)
+        claim = await work.claim_next()
+        assert claim is not None
+        before = await work.newest(claim)
+        assert await work.raised(
+            *(claim, before, "cd" * 32, before.size_bytes + 1),
+            SignatureLevel.B_LT,
+            None,
+        )
 
     # -- what is found ------------------------------------------------------------
 

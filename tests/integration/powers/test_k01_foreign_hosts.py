@@ -4,7 +4,7 @@ The thief here has all rows and the HSM's worker identity, which signs whatever 
 holder asks. What they lack is the key of an admitted host.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from sqlalchemy import delete, insert
 from appliance.core.database.tables import worker_status
 from appliance.core.secrets.admitted_hosts import admit, remove
 from appliance.domain.activation import ActivationFormat, ActivationKey
-from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
 from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.keys.activation_format import pin_format
 from appliance.keys.host_belief import KeyStanding
@@ -106,6 +106,70 @@ async def test_own_host_with_the_true_identity_gets_no_seal(
         await write_rows(core, [forged], *slots)
 
         assert await only_the_true_host(core, host)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes()[:-20]),
+        lambda path: path.write_bytes(path.read_bytes() + b"\xff"),
+        lambda path: (path.unlink(), path.mkdir()),
+        lambda path: (path.unlink(), path.symlink_to("nowhere")),
+        lambda path: path.chmod(0o664),
+    ],
+    ids=["empty", "cut", "no text", "a folder", "a link to nothing", "open"],
+)
+async def test_damaged_list_of_hosts_brings_the_old_format_back_for_nobody(
+    sqlite_core: CoreFixture, host: SigningHost, damage: Callable[[Path], object]
+) -> None:
+    """Before the upgrade is closed, a host that is admitted has no key of it."""
+    old = host.key(sqlite_core.now, epoch=FIRST.epoch_at(sqlite_core.now))
+    belief = host.belief()
+    assert belief.standing(old) is KeyStanding.OLD_FORMAT
+
+    damage(host.admitted)
+
+    assert belief.standing(old) is KeyStanding.OLD_FORMAT
+    assert host.belief().standing(old) is KeyStanding.OLD_FORMAT
+
+
+async def test_link_to_nothing_is_no_missing_format(
+    sqlite_core: CoreFixture, host: SigningHost
+) -> None:
+    """The file that closes an upgrade, while what it leads to is away."""
+    path = host.pins.with_name("activation-format")
+    path.symlink_to("nowhere")
+
+    with pytest.raises(ApplianceError) as caught:
+        host.belief().standing(host.key(sqlite_core.now))
+
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646])
+async def test_pins_that_others_may_write_are_not_relied_on(
+    sqlite_core: CoreFixture, host: SigningHost, mode: int
+) -> None:
+    """Each role of a machine could be a signing host else; mended, they count again."""
+    close(host)
+    key, belief = host.key(sqlite_core.now), host.belief()
+    closing = host.pins.with_name("activation-format")
+    assert belief.standing(key) is KeyStanding.BELIEVED
+    for path, told in (
+        (host.pins, KeyStanding.UNKNOWN_IDENTITY),
+        (host.admitted, KeyStanding.NOT_ADMITTED),
+    ):
+        path.chmod(mode)
+        assert belief.standing(key) is told
+        path.chmod(0o644)
+        assert belief.standing(key) is KeyStanding.BELIEVED
+
+    closing.chmod(mode)
+
+    with pytest.raises(ApplianceError) as caught:
+        belief.standing(key)
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
 
 
 @pytest.mark.storage

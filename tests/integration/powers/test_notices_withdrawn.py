@@ -7,7 +7,7 @@ tables allow. SQLite has no users: whoever runs code there writes every table.
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,12 +18,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from appliance.core.database.engines import open_engines
 from appliance.core.database.migrate import migrate
 from appliance.core.database.rights import OWNER, Role
-from appliance.core.database.tables import person
+from appliance.core.database.tables import integrator, person
 from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import SystemClock
-from appliance.domain.ids import new_id
+from appliance.domain.ids import IntegratorId, PersonId, new_id
+from appliance.domain.mail.mails import MailClaim
 from appliance.domain.vocab import EventKind
+from appliance.mail.notice_store import NoticeStore
+from appliance.people.signer_for_tests_store import SignerForTestsStore
 from tests.support.appliance.separate_users import SeparateUsers
 from tests.support.installation.settings import settings_in
 from tests.support.processes.event_loops import run_apart
@@ -97,6 +100,29 @@ async def _person(cluster: SeparateUsers, folder: Path) -> str:
     return whom
 
 
+async def _integrator(cluster: SeparateUsers, folder: Path) -> IntegratorId:
+    """An integrator."""
+    whose = IntegratorId(new_id())
+    async with _as(cluster, OWNER, folder) as connection:
+        await connection.execute(
+            insert(integrator).values(
+                id=whose,
+                code=secrets.token_hex(4),
+                name="Banco",
+                delivery_limit_bytes=1,
+                created=SystemClock().now(),
+            )
+        )
+        await connection.commit()
+    return whose
+
+
+async def _claimed(notices: NoticeStore, at: datetime) -> AsyncIterator[MailClaim]:
+    """All notices that are to be sent now."""
+    while (claim := await notices.claim_next("x", at, timedelta(hours=1))) is not None:
+        yield claim
+
+
 async def _states(cluster: SeparateUsers, folder: Path, whom: str) -> list[str]:
     """Notices to somebody as chores will send them."""
     found = []
@@ -141,6 +167,40 @@ async def test_notice_cannot_be_taken_back(
                     await connection.rollback()
 
     assert await _states(cluster, tmp_path, whom) == ["password_locked pending 0"]
+
+
+async def test_notice_to_somebody_who_is_called_a_test_signer(
+    cluster: SeparateUsers, tmp_path: Path
+) -> None:
+    """`api` makes test signers up; who is there already does not become one."""
+    whom = await _person(cluster, tmp_path)
+    now = SystemClock().now()
+    api = open_engines(settings_in(tmp_path, cluster.url(Role.API.value)))
+    store = Database(api, SystemClock(), "api")
+    async with store.write() as transaction:
+        transaction.audit.add(AuditEvent(EventKind.SIGN_LOCKED, f"person:{whom}"))
+    integrator = await _integrator(cluster, tmp_path)
+    async with store.write() as transaction:
+        signers = SignerForTestsStore(transaction)
+        await signers.add(PersonId(whom), integrator, b"-", b"-")
+    await store.close()
+
+    chores = open_engines(settings_in(tmp_path, cluster.url(Role.CHORES.value)))
+    store = Database(chores, SystemClock(), "chores/h/1")
+    later = now + timedelta(minutes=1)
+    async with store.write() as transaction:
+        notices = NoticeStore(transaction)
+        await notices.catch_due(later)
+        disabled = await SignerForTestsStore(transaction).active()
+        claimed = [
+            each.person
+            async for each in _claimed(notices, later)
+            if each.person == whom
+        ]
+    await store.close()
+
+    assert claimed == [whom]
+    assert whom not in disabled
 
 
 @pytest.mark.parametrize("role", [r for r in Role if r is not Role.CHORES])

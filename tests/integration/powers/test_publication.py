@@ -99,8 +99,72 @@ _ATTACKS: Final = {
             "(SELECT activation FROM activation_item WHERE request = :open)"
         ),
     ),
+    "around the guards": (
+        'SET ROLE "rubrica-signing"',
+        "SET SESSION AUTHORIZATION DEFAULT",
+        "SET session_replication_role = 'replica'",
+        "ALTER TABLE signature_request DISABLE TRIGGER USER",
+        "ALTER TABLE signature_request DISABLE ROW LEVEL SECURITY",
+        "DROP FUNCTION rubrica_refuse_state CASCADE",
+        (
+            "CREATE OR REPLACE FUNCTION rubrica_refuse_state() RETURNS trigger "
+            "LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$"
+        ),
+        (
+            "CREATE FUNCTION pg_temp.rubrica_refuse_state() RETURNS trigger "
+            "LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$"
+        ),
+        "UPDATE signature_request SET state = 'firmada' WHERE id = :pending",
+        (
+            "WITH moved AS (UPDATE signature_request SET state = 'firmada' "
+            "WHERE id = :pending RETURNING id) SELECT id FROM moved"
+        ),
+        (
+            "MERGE INTO signature_request r USING (SELECT :pending AS id) w "
+            "ON r.id = w.id WHEN MATCHED THEN UPDATE SET state = 'firmada'"
+        ),
+        (
+            "INSERT INTO signature_request SELECT * FROM signature_request "
+            "WHERE id = :pending ON CONFLICT (id) DO UPDATE SET state = 'firmada'"
+        ),
+        "TRUNCATE signed_document",
+        "TRUNCATE intent CASCADE",
+        "LOCK TABLE signed_document IN ACCESS EXCLUSIVE MODE",
+    ),
+    "signed no more": (
+        "UPDATE signature_request SET state = 'pendiente' WHERE id = :signed",
+        "UPDATE signature_request SET state = 'rechazada' WHERE id = :signed",
+        "UPDATE activation_item SET state = 'failed' WHERE request = :signed",
+        (
+            "UPDATE activation SET state = 'failed' WHERE id = "
+            "(SELECT activation FROM activation_item WHERE request = :signed)"
+        ),
+        (
+            "UPDATE intent SET state = 'interrumpida' WHERE activation = "
+            "(SELECT activation FROM activation_item WHERE request = :signed)"
+        ),
+    ),
+    "another original": (
+        (
+            "UPDATE signature_request SET document = (SELECT document FROM "
+            "signature_request WHERE id = :pending) WHERE id = :signed"
+        ),
+    ),
     "another level": (
         "UPDATE signature_request SET level = 'B-LTA' WHERE id = :signed",
+    ),
+    "told to its integrator": (
+        (
+            "INSERT INTO integrator_event (integrator, request, event, at, detail, "
+            "pending) SELECT integrator, id, 'request.signed', now(), "
+            "json_build_object('sha256', cast(:forged AS text))::text, true "
+            "FROM signature_request WHERE id = :pending"
+        ),
+        (
+            "INSERT INTO integrator_event (integrator, request, event, at, detail, "
+            "pending) SELECT integrator, id, 'document.raised', now(), '{}', true "
+            "FROM signature_request WHERE id = :signed"
+        ),
     ),
     "something else stamped": (
         "UPDATE outside_material SET subject = '{}'",
@@ -191,12 +255,16 @@ async def _said(connection: AsyncConnection) -> list[Any]:
     found: list[Any] = []
     for query in (
         "SELECT request, version, sha256 FROM signed_document ORDER BY 1, 2",
-        "SELECT id, state, level FROM signature_request ORDER BY 1",
+        "SELECT id, state, level, document FROM signature_request ORDER BY 1",
         "SELECT request, state, signature FROM activation_item ORDER BY 1",
         "SELECT id, state FROM activation ORDER BY 1",
         "SELECT activation, state FROM intent ORDER BY 1",
         "SELECT job, subject, nonce, draft_appended FROM outside_material ORDER BY 1",
         "SELECT id, kind FROM outside_job ORDER BY 1",
+        (
+            "SELECT request, event, detail FROM integrator_event WHERE event IN "
+            "('request.signed', 'document.raised') ORDER BY id"
+        ),
     ):
         try:
             async with connection.begin_nested():
@@ -225,8 +293,8 @@ async def _as(
         (role, goal)
         for role in _OTHERS
         for goal in _ATTACKS
-        # Fronts write the level that their callers ask for: that is no attack.
-        if goal != "another level" or role is Role.CHORES
+        # Chores hand on what integrators are told, and sign what is sent to them.
+        if goal != "told to its integrator" or role is not Role.CHORES
     ],
 )
 async def test_signing_worker_alone_says_what_was_signed(
@@ -339,7 +407,7 @@ async def test_file_of_this_machine_says_that_an_upgrade_is_closed(
 
 def _demand_refusal(exc: DBAPIError) -> None:
     """By a right or a guard, and by no mistake of the test."""
-    refusals = "permission denied", "must be owner", "does not exist"
+    refusals = "permission denied", "must be owner", "does not exist", "row-level"
     assert any(each in str(exc) for each in refusals), exc
 
 

@@ -81,6 +81,15 @@ async def test_honest_history_has_no_finding(scene: Scene) -> None:
     assert await scene.findings() == []
 
 
+async def test_version_of_a_raised_level_is_recorded(scene: Scene) -> None:
+    """What the level asks for came later than the signature."""
+    request = await scene.sign()
+
+    await scene.raise_level(request)
+
+    assert await scene.findings() == []
+
+
 async def test_returned_request_is_signed_anew(scene: Scene) -> None:
     """A killed attempt, and a second activation of the same request."""
     request, activation = await scene.begin()
@@ -227,6 +236,17 @@ async def test_k5_enrolment_that_nobody_invited_to(scene: Scene) -> None:
     assert found[0].person == scene.person
 
 
+async def test_enrolment_that_api_invited_to(scene: Scene) -> None:
+    """Code in `api` records all that an enrolment needs, but for an officer's act."""
+    await scene.say("api", _E.PERSON_INVITED, person=scene.person)
+    await scene.enrol()
+
+    found = await scene.findings()
+
+    assert [each.check for each in found] == [Check.ENROLLED_UNINVITED]
+    assert "no officer" in found[0].reason
+
+
 async def test_reissue_by_an_officer_is_honest(scene: Scene) -> None:
     """Revoked, invited again, enrolled again."""
     await revoke(scene)
@@ -342,6 +362,33 @@ async def test_consent_that_another_role_recorded(scene: Scene, role: str) -> No
     await scene.use_key()
 
     assert await scene.found() == [Check.USED_WITHOUT_CONSENT, Check.WRONG_WRITER]
+
+
+async def test_another_document_before_the_password(scene: Scene) -> None:
+    """SQL puts it into the request; who signs says nothing of which they mean."""
+    request, activation = await scene.begin()
+    made = await scene.core.view(request)
+    for kind, sha256 in (
+        (_E.REQUEST_CREATED, made.sha256),
+        (_E.REQUEST_TURN, "cd" * 32),
+    ):
+        await scene.say("api", kind, request=request, documentSha256=sha256)
+    assert await scene.found() == []
+
+    await scene.say(
+        "api",
+        _E.ACTIVATION_CREATED,
+        request=request,
+        activation=activation,
+        credential=scene.credential,
+        documentSha256="ef" * 32,
+    )
+
+    assert await scene.found() == [Check.DOCUMENT_SWAPPED]
+
+    shared = tables.signature_request.c.id == request
+    await scene.execute(update(tables.signature_request).where(shared).values(turn=1))
+    assert await scene.found() == []
 
 
 async def test_activation_of_another_credential(scene: Scene) -> None:

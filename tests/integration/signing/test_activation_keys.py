@@ -472,6 +472,28 @@ async def test_key_of_another_host_key_is_published_again(
     assert {host.belief().standing(key) for key in after} == {KeyStanding.BELIEVED}
 
 
+async def test_key_of_a_clock_that_was_ahead_is_not_kept(
+    core: CoreFixture, host: SigningHost, tmp_path: Path
+) -> None:
+    """Else it would open seals until its minute comes, in a year perhaps."""
+    identity, folder = Identity(host), folder_in(tmp_path)
+    keys = keys_of(core, host, identity, folder)
+    sweep = sweep_of(core, host, folder)
+    right = core.now
+    for ahead in (timedelta(days=365), timedelta(seconds=30)):
+        core.clock.at = right + ahead
+        await keys.keep()
+        await sweep.run()
+    far = MINUTES.epoch_at(right + timedelta(days=365))
+    near = MINUTES.epoch_at(right + timedelta(seconds=30))
+
+    core.clock.at = right
+    await sweep.run()
+
+    assert not folder.has(far)
+    assert folder.has(near)
+
+
 async def test_seal_of_a_gone_epoch_has_expired(
     core: CoreFixture, host: SigningHost, tmp_path: Path
 ) -> None:

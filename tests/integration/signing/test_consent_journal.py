@@ -9,7 +9,8 @@ import signal
 import stat
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import ActivationState, Environment, ItemState
 from tests.support.factories.fakes import NOON, MovingClock
 from worker.signing.activation_keys import JOURNAL, ActivationFolder, open_folder
-from worker.signing.consent_journal import ConsentJournal
+from worker.signing.consent_journal import ConsentJournal, KeyUse
 
 KEY: Final = timedelta(seconds=60)
 
@@ -75,6 +76,11 @@ def claimed(name: str = "a", count: int = 1, fence: int = 1, **more: Any) -> Cla
         key_until=NOON,
         **more,
     )
+
+
+def uses(*seqs: int, digest: str = "ab", at: datetime = NOON) -> dict[int, KeyUse]:
+    """What the key is to sign for some documents."""
+    return {seq: KeyUse(digest, at, 0) for seq in seqs}
 
 
 def again(claim: Claim, *done: int) -> Claim:
@@ -127,7 +133,7 @@ def test_key_phase_is_over_at_the_key_too(host: Host) -> None:
 
     host.clock.forward(61)
 
-    assert refusal(lambda: journal.intend(claim, [0])) is EXPIRED
+    assert refusal(lambda: journal.intend(claim, uses(0))) is EXPIRED
 
 
 @pytest.mark.parametrize("last", ["signed", "given up"])
@@ -135,7 +141,7 @@ def test_what_ended_never_opens_again(host: Host, last: str) -> None:
     """Whatever the rows say by then: times, states and fences among it."""
     journal, claim = host.worker(), claimed(count=2)
     journal.begin(claim)
-    assert journal.intend(claim, [0, 1]) == frozenset()
+    assert journal.intend(claim, uses(0, 1)) == frozenset()
     journal.over(claim, [0])
     assert refusal(lambda: host.worker().begin(again(claim, 0))) is None
 
@@ -154,7 +160,7 @@ def test_what_ended_never_opens_again(host: Host, last: str) -> None:
         with pytest.raises(ActivationInvalidError) as caught:
             host.worker().begin(row)
         assert caught.value.layer == "journal"
-        assert host.worker().intend(row, [0, 1]) == {0, 1}
+        assert host.worker().intend(row, uses(0, 1)) == {0, 1}
 
 
 def test_what_did_not_open_is_burnt_as_well(host: Host) -> None:
@@ -183,14 +189,14 @@ def test_key_is_used_once_for_a_document(host: Host) -> None:
     """A document whose row was put back is refused; the others of it are not."""
     journal, claim = host.worker(), claimed(count=3)
     journal.begin(claim)
-    assert journal.intend(claim, [0]) == frozenset()
+    assert journal.intend(claim, uses(0)) == frozenset()
     journal.over(claim, [0])
 
     rolled_back = again(claim)
     other = host.worker()
     other.begin(rolled_back)
 
-    assert other.intend(rolled_back, [0, 1, 2]) == {0}
+    assert other.intend(rolled_back, uses(0, 1, 2)) == {0}
 
 
 def test_interrupted_attempt_is_made_again(host: Host) -> None:
@@ -198,12 +204,31 @@ def test_interrupted_attempt_is_made_again(host: Host) -> None:
     claim = claimed()
     killed = host.worker()
     killed.begin(claim)
-    assert killed.intend(claim, [0]) == frozenset()
+    assert killed.intend(claim, uses(0)) == frozenset()
 
     after = host.worker()
     after.begin(again(claim))
 
-    assert after.intend(again(claim), [0]) == frozenset()
+    assert after.intend(again(claim), uses(0)) == frozenset()
+
+
+def test_interrupted_attempt_signs_nothing_else(host: Host) -> None:
+    """Its value may have left the worker: another digest is another signature."""
+    claim = replace(claimed(count=2), fence=1)
+    killed = host.worker()
+    killed.begin(claim)
+    at = NOON + timedelta(microseconds=123_456)
+    assert killed.intend(claim, uses(0, digest="ab", at=at)) == frozenset()
+
+    after = host.worker()
+    after.begin(again(claim))
+    known = after.attempted(again(claim))
+
+    assert known == {0: KeyUse("ab", at, 0)}
+    assert after.intend(again(claim), uses(0, 1, digest="cd", at=at)) == {0}
+    assert after.intend(again(claim), known) == frozenset()
+    fill(after)
+    assert host.worker().attempted(claim) == {**known, 1: KeyUse("cd", at, 0)}
 
 
 @pytest.mark.parametrize("fence", [1, 2])
@@ -211,15 +236,15 @@ def test_fence_that_was_put_back_uses_no_key(host: Host, fence: int) -> None:
     """Nor does the worker that was claimed over, whatever the row says of it."""
     journal = host.worker()
     journal.begin(claimed())
-    assert journal.intend(claimed(fence=2), [0]) == frozenset()
+    assert journal.intend(claimed(fence=2), uses(0)) == frozenset()
 
-    assert host.worker().intend(claimed(fence=fence), [0]) == {0}
-    assert journal.intend(claimed(fence=fence), [0]) == {0}
+    assert host.worker().intend(claimed(fence=fence), uses(0)) == {0}
+    assert journal.intend(claimed(fence=fence), uses(0)) == {0}
 
 
 def test_what_was_never_begun_uses_no_key(host: Host) -> None:
     """A worker opens first, and then signs."""
-    assert host.worker().intend(claimed(), [0]) == {0}
+    assert host.worker().intend(claimed(), uses(0)) == {0}
 
 
 def test_ended_task_opens_nothing(host: Host) -> None:
@@ -242,7 +267,7 @@ def fill(journal: ConsentJournal, count: int = 1000) -> None:
             claim_by=journal._clock.now() + timedelta(seconds=60),
         )
         journal.begin(claim)
-        journal.intend(claim, [0])
+        journal.intend(claim, uses(0))
         journal.over(claim, [0])
 
 
@@ -271,7 +296,7 @@ def test_journal_of_a_worker_outlives_a_sweep_of_the_version_before(
     journal, ended, open_ = host.worker(), claimed("ended"), claimed("open")
     for claim in (ended, open_):
         journal.begin(claim)
-        journal.intend(claim, [0])
+        journal.intend(claim, uses(0))
     journal.over(ended, [0])
     host.file.unlink()
 
@@ -280,7 +305,7 @@ def test_journal_of_a_worker_outlives_a_sweep_of_the_version_before(
     host.clock.forward(60)
     assert refusal(lambda: host.worker().begin(ended)) is INVALID
     assert refusal(lambda: host.worker().begin(again(open_))) is None
-    assert host.worker().intend(claimed("open"), [0]) == {0}
+    assert host.worker().intend(claimed("open"), uses(0)) == {0}
 
 
 def test_killed_writers_line_is_no_line(host: Host) -> None:
@@ -298,7 +323,18 @@ def test_killed_writers_line_is_no_line(host: Host) -> None:
     assert [line[:2] for line in lines] == [["begun", "a"], ["begun", "b"]]
 
 
-@pytest.mark.parametrize("line", [b"{}", b"[]", b'["begun"]', b"\xff", b'["x","a",1]'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{}",
+        b"[]",
+        b'["begun"]',
+        b"\xff",
+        b'["x","a",1]',
+        b'["intent","a",1,1,[0]]',
+        b'["intent","a",1,1,[[0,"ab","noon",0]]]',
+    ],
+)
 def test_line_that_nobody_understands_opens_nothing(host: Host, line: bytes) -> None:
     """Nothing is guessed: an operator deletes keys and journal together."""
     host.worker().begin(claimed())
@@ -307,17 +343,51 @@ def test_line_that_nobody_understands_opens_nothing(host: Host, line: bytes) -> 
 
     for call in (
         lambda: host.worker().begin(claimed("b")),
-        lambda: host.worker().intend(claimed(), [0]),
+        lambda: host.worker().intend(claimed(), uses(0)),
         lambda: host.worker().demand_not_ended("t"),
     ):
         assert refusal(call) is ErrorCode.STORE_UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"fence": 1.5}, {"id": "a" * 65}, {"id": b"a"}],
+    ids=lambda odd: str(odd)[:9],
+)
+def test_row_of_another_kind_spoils_no_line(host: Host, odd: dict[str, Any]) -> None:
+    """SQLite gives what somebody wrote into a column, whatever the column is for."""
+    journal = host.worker()
+    journal.begin(claimed())
+    strange = replace(claimed(), **odd)
+
+    if "id" in odd:
+        assert refusal(lambda: journal.begin(strange)) is ErrorCode.STORE_UNAVAILABLE
+    else:
+        call = partial(journal.intend, strange, uses(0))
+        assert refusal(call) is ErrorCode.STORE_UNAVAILABLE
+    journal.over(strange, [0.5])  # type: ignore[list-item]  # as SQLite has it
+
+    assert host.worker().intend(claimed(), uses(0)) == frozenset()
+
+
+def test_forged_rows_are_remembered_no_longer_than_others(host: Host) -> None:
+    """However many documents they have, and however late they may be claimed."""
+    journal, many = host.worker(), claimed("many")
+    late = claimed("late")
+    journal.begin(replace(many, documents=many.documents * 100_000))
+    journal.begin(replace(late, claim_by=NOON + timedelta(days=365)))
+
+    host.clock.forward(30 * 60)
+    fill(journal)
+
+    assert {"many", "late"}.isdisjoint(journal._entries)
 
 
 def test_journal_that_cannot_be_written_opens_nothing(host: Host) -> None:
     """And an end that cannot be written is not forgotten by who saw it."""
     journal, claim = host.worker(), claimed()
     journal.begin(claim)
-    journal.intend(claim, [0])
+    journal.intend(claim, uses(0))
     kept = host.file.rename(host.path / "kept")
     host.file.mkdir()
 
@@ -348,7 +418,7 @@ def test_journal_stays_small(host: Host) -> None:
     one, other = host.worker(), host.worker()
     kept = claimed("kept", 3)
     one.begin(kept)
-    one.intend(kept, [0])
+    one.intend(kept, uses(0))
     one.over(kept, [0])
     for _ in range(6):
         fill(one, 500)
@@ -389,7 +459,7 @@ def test_workers_killed_at_any_time_leave_it_whole(host: Host) -> None:
                 for count in range(100_000):
                     claim = claimed(f"{number}-{count}")
                     journal.begin(claim)
-                    journal.intend(claim, [0])
+                    journal.intend(claim, uses(0))
                     journal.over(claim, [0])
             finally:
                 os._exit(1)

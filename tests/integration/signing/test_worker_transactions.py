@@ -3,6 +3,8 @@
 Source: design §3, 4 and 5.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from appliance.documents.document_store import DocumentStore
@@ -139,6 +141,27 @@ async def test_successor_closes_the_intent_of_a_dead_worker(core: CoreFixture) -
     ]
     assert rows[-2].event.detail == {"item": 0, "digest": DIGEST}
     assert (rows[-2].event.attempt, rows[-1].event.attempt) == (1, 2)
+
+
+async def test_intent_for_no_document_keeps_nobody_from_claiming(
+    core: CoreFixture,
+) -> None:
+    """A row that somebody wrote: it is closed like others, and audited."""
+    activation = await core.add_activation(await core.add_signer())
+    dead, heir = core.claiming("signing/h/1"), core.claiming("signing/h/2")
+    work = await dead.claim_next()
+    assert work is not None
+    (document,) = work.claim.documents
+    nowhere = prepared(replace(document, seq=99))
+    await dead.intend(work.claim, [nowhere], CERTIFICATE)
+    core.clock.forward(10)
+
+    assert await heir.claim_next() is not None
+
+    assert ended(await core.intents(activation)) == [(1, 99, S.INTERRUPTED)]
+    events = [row.event for row in await core.audit()]
+    (closed,) = [each for each in events if each.event.value == "key.interrupted"]
+    assert closed.request is None
 
 
 async def test_overtaken_worker_publishes_nothing(core: CoreFixture) -> None:

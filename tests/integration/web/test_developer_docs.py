@@ -176,6 +176,35 @@ async def test_index_wants_its_slash(client: HttpClient) -> None:
     assert answer.headers["Location"] == "./es/"
 
 
+@pytest.mark.parametrize(
+    ("address", "location"),
+    [
+        ("/docs/", "../docs"),
+        ("/docs/es/guide/", "../guide"),
+        ("/docs/es/guide/?a=b%2F", "../guide?a=b%2F"),
+        ("/verificar/", "../verificar"),
+        ("/healthz/", "../healthz"),
+    ],
+)
+async def test_page_without_a_slash_is_found_with_one(
+    client: HttpClient, address: str, location: str
+) -> None:
+    """People type one more; the way leads to the same host, whatever its name."""
+    answer = await client.get(address)
+
+    assert answer.status_code == 308
+    assert answer.headers["Location"] == location
+
+
+@pytest.mark.parametrize("address", ["/no/", "/docs/es/guide//", "/docs//"])
+async def test_slash_leads_nowhere_where_nothing_is(
+    client: HttpClient, address: str
+) -> None:
+    """Neither do several; what changes something is not repeated elsewhere."""
+    assert (await client.get(address)).status_code == 404
+    assert (await client.post("/auth/login/")).status_code == 404
+
+
 async def test_guide_is_of_this_installation(client: HttpClient) -> None:
     """Whoever copies a block calls the right address."""
     page = await (await client.get("/docs/es/guide")).get_data(as_text=True)

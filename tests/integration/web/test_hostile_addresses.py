@@ -1,11 +1,13 @@
 """Texts that look like addresses and are none, wherever one comes in: never a 500."""
 
+import asyncio
 import http.client
 import socket
 from collections.abc import AsyncIterator
 from itertools import product
 from pathlib import Path
-from urllib.parse import urlencode, urlsplit
+from typing import Any
+from urllib.parse import unquote, urlencode, urlsplit
 
 import pytest
 from quart import Quart
@@ -138,6 +140,78 @@ async def test_headers_with_an_address_make_no_fault_of_ours(
             headers = {**BROWSER, name: text}
             answer = await client.open(path, method=method, headers=headers, json=None)
             assert answer.status_code < 500, (path, method, text)
+
+
+@pytest.fixture
+def faces(
+    api_services: ApiServices, frame: Frame, console: Console
+) -> list[tuple[Quart, str]]:
+    """Each face with a page of its own that anybody may ask for."""
+    return [
+        (create_api(api_services), "/healthz"),
+        (frame.app, "/healthz"),
+        (console.app, "/admin/login"),
+    ]
+
+
+MALFORMED = (
+    *("a" * 64, f"{'a' * 64}.example", "....", "a..b", ".a", "-a.b", "a-.b", "a b"),
+    *("a/b", "a@b", "a:b", "a:80:80", "a:123456", "[::1", "::1", "[]", "[g::]", "ñ"),
+    *("a\x1bb", "a,b", ".".join(["a" * 60] * 5)),
+)
+RIGHT = ("", "a", "A.example", "a.example.", "a_b-c.example:8443", "a:", "127.0.0.1:1")
+
+
+async def test_host_that_is_no_name_is_refused_kindly(
+    faces: list[tuple[Quart, str]],
+) -> None:
+    """On every face, whatever the path; a name or an address is taken."""
+    for app, path in faces:
+        for host, where in product(MALFORMED, (path, "/no")):
+            assert await status_of(app, where, host) == 400, (host, where)
+        for host in (*RIGHT, "[::1]:8080"):
+            assert await status_of(app, path, host) == 200, host
+
+
+async def test_path_with_two_slashes_is_another_one(
+    faces: list[tuple[Quart, str]],
+) -> None:
+    """As a proxy's rules take it: they are not passed by it."""
+    for app, path in faces:
+        for other in (f"/{path}", f"//{path}", f"/%2f{path[1:]}"):
+            assert await status_of(app, other, "a") == 404, other
+
+
+async def status_of(app: Quart, path: str, host: str) -> int:
+    """What a call ends with, by its bytes: no client makes anything of them."""
+    raw, sent, came = path.encode(), list[dict[str, object]](), list[str]()
+
+    async def receive() -> Any:
+        if came:
+            await asyncio.Event().wait()
+        came.append(path)
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope: Any = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": unquote(path),
+        "raw_path": raw,
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"host", host.encode())],
+        "client": ("192.0.2.1", 1),
+        "server": ("192.0.2.2", 80),
+        "extensions": {},
+    }
+    await app(scope, receive, send)
+    return int(str(sent[0]["status"]))
 
 
 @pytest.mark.parametrize("text", ["http://[", "//[", "http://a]b/"])

@@ -25,6 +25,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.vocab import Environment, VouchedBy
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.people.person_store import PersonStore
 from appliance.settings import StampSettings, TimestampSettings
 from appliance.signing.claims import Publication
 from appliance.web import i18n
@@ -220,11 +221,13 @@ async def signature(pages: PublicPages) -> None:
         await transaction.connection.execute(
             tables.activation_item.update().where(row).values(code=_CODE)
         )
+        person = await PersonStore(transaction).get(signer.person)
+    assert person is not None
     known = f"/verificar/{_CODE}"
     # What is not kept cannot be checked; what is kept has the signature, or lacks it.
     await pages.get("verificar.verify unchecked", known, 200)
     for state, field in (("signed", f"Firma-{item.request}"), ("refuted", "otro")):
-        content = f"%PDF-1.7 {field}".encode()
+        content = f"%PDF-1.7 {person.cuil} {field}".encode()
         kept = await pages.services.core.documents.put(view.integrator, content)
         of_it = tables.signed_document.c.request == item.request
         async with record.store.write() as transaction:

@@ -19,6 +19,7 @@ from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorC
 from appliance.domain.ids import RequestId
 from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.verification import VerificationReport
+from appliance.people.person_store import PersonStore
 from appliance.signing import signature_proof
 from appliance.signing.claims import Publication
 from tests.support.factories.fake_sandbox import NamedSignatures
@@ -37,6 +38,7 @@ class CountingSandbox(NamedSignatures):
 
     asked: int = 0
     failure: ApplianceError | None = None
+    is_nameless: bool = False
     gate: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def verify(
@@ -51,7 +53,11 @@ class CountingSandbox(NamedSignatures):
         await self.gate.wait()
         if self.failure is not None:
             raise self.failure
-        return await super().verify(pdf, roots, stamp_roots, revoked)
+        report = await super().verify(pdf, roots, stamp_roots, revoked)
+        if not self.is_nameless:
+            return report
+        nameless = [replace(each, signer_serial="") for each in report.signatures]
+        return replace(report, signatures=tuple(nameless))
 
 
 @dataclass
@@ -83,7 +89,10 @@ class Looking:
         assert work is not None
         (item,) = work.claim.documents
         view = await record.view(item.request)
-        content = f"%PDF-1.7 Firma-{item.request}".encode()
+        async with record.store.read() as transaction:
+            person = await PersonStore(transaction).get(signer.person)
+        assert person is not None
+        content = f"%PDF-1.7 {person.cuil} Firma-{item.request}".encode()
         sha256 = await self.services.core.documents.put(view.integrator, content)
         file = replace(signed_view(view), sha256=sha256, size_bytes=len(content))
         assert await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
@@ -147,6 +156,9 @@ async def test_page_does_not_wait_for_long(
     codes = [(await looking.publish(number))[1] for number in range(3)]
 
     assert all([_UNCHECKED in await looking.look(code) for code in codes])
+    # Reading the files may take longer than the looks did.
+    while looking.sandbox.asked < 2:  # noqa: ASYNC110 (a count tells nobody)
+        await asyncio.sleep(0.01)
     # The third was one too many: it was not begun.
     assert looking.sandbox.asked == 2
 
@@ -154,6 +166,14 @@ async def test_page_does_not_wait_for_long(
     monkeypatch.setattr(signature_proof, "_WAIT_S", 60)
     assert all([_SIGNED in await looking.look(code) for code in codes])
     assert looking.sandbox.asked == 3
+
+
+async def test_signature_of_nobody_in_particular(looking: Looking) -> None:
+    """A certificate without a CUIL is nobody's, though an outside CA vouches for it."""
+    _, code = await looking.publish(1)
+    looking.sandbox.is_nameless = True
+
+    assert _UNCHECKED in await looking.look(code)
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,17 @@ def log_in(client: httpx.Client, person: TestPerson) -> str:
     return str(answer.json()["loginToken"])
 
 
+def log_in_whole(
+    appliance: Appliance, client: httpx.Client, person: TestPerson
+) -> tuple[str, str]:
+    """Show a right password and the next code; gives login token and bearer."""
+    token = log_in(client, person)
+    code = code_of(appliance, person)
+    answer = client.post("/auth/otp", json={"loginToken": token, "codigo": code})
+    assert answer.status_code == 200, answer.text
+    return token, str(answer.json()["access_token"])
+
+
 def forged(
     appliance: Appliance,
     person: TestPerson,

@@ -138,7 +138,11 @@ def software_signer(name: str = "Ada Prueba") -> SoftwareSigner:
 
 
 def signed(
-    pdf: bytes, *, certify: MDPPerm | None = None, field: str = "Firma1"
+    pdf: bytes,
+    *,
+    certify: MDPPerm | None = None,
+    field: str = "Firma1",
+    by: SoftwareSigner | None = None,
 ) -> bytes:
     """Sign or certify a document, PAdES B-B and invisible.
 
@@ -146,6 +150,7 @@ def signed(
         pdf: a document that is not encrypted.
         certify: what may still change, for a certification signature.
         field: name of the signature field that is made.
+        by: the signer; None: the usual one.
     """
     metadata = PdfSignatureMetadata(
         field_name=field,
@@ -155,7 +160,7 @@ def signed(
         docmdp_permissions=certify or MDPPerm.FILL_FORMS,
     )
     writer = IncrementalPdfFileWriter(io.BytesIO(pdf), strict=False)
-    signer = PdfSigner(metadata, signer=software_signer().stock())
+    signer = PdfSigner(metadata, signer=(by or software_signer()).stock())
     out = io.BytesIO()
     run_apart(signer.async_sign_pdf(writer, output=out))
     return out.getvalue()

@@ -169,9 +169,9 @@ class FakeInspector(PlayedSandbox):
 
 @dataclass
 class NamedSignatures(FakeInspector):
-    """Says of each file that it holds a valid signature, in a field that it names.
+    """Says of each file that it holds a valid signature, whose and in which field.
 
-    The name is the file's last word: `%PDF-1.7 Firma-7`.
+    Both are the file's last words: `%PDF-1.7 20123456786 Firma-7`.
     """
 
     pages: int = 1
@@ -185,6 +185,8 @@ class NamedSignatures(FakeInspector):
     ) -> VerificationReport:
         """One signature, by Ana Pérez."""
         del roots, stamp_roots, revoked
-        name = pdf.rpartition(b" ")[2].decode()
-        signature = replace(whole_signature(name), signer="Ana Pérez")
+        _, cuil, name = pdf.decode().split()
+        signature = replace(
+            whole_signature(name), signer="Ana Pérez", signer_serial=f"CUIL {cuil}"
+        )
         return VerificationReport((signature,), ending=YES)

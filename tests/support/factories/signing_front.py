@@ -37,8 +37,8 @@ from tests.support.installation.record import (
     CERTIFICATE,
     PASSWORD,
     CoreFixture,
-    cheap_password_secret,
     keyed,
+    password_secret,
     prepared,
     signed_view,
 )
@@ -230,7 +230,7 @@ async def front_of(
         settings: of signing.
     """
     passwords = SigningPasswords(KeyRing.of(b"p" * 32), hashing)
-    secret = await cheap_password_secret(passwords)
+    secret = await password_secret(passwords)
     signer = await core.add_signer(secret)
     limits = SigningSettings.model_validate({"wait_s": 60, **settings})
     shielded = Shielded()

@@ -26,7 +26,7 @@ from appliance.domain.vocab import EventKind, RequestState
 from appliance.keys.credential_store import credential_of
 from appliance.keys.key_encryption import seal_to
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.http_calls import at_once, code_of, log_in, sign
+from tests.support.appliance.http_calls import at_once, log_in_whole, sign
 from tests.support.documents import pdfs
 from tests.support.faults.fault_injection import held, until
 from tests.support.faults.theft import Loot, read_rows, steal, write
@@ -171,11 +171,7 @@ def _call(
 def _sign_in(appliance: Appliance, person: TestPerson) -> set[str]:
     """Sign in as people do; gives what went over the wire."""
     with appliance.client() as client:
-        token = log_in(client, person)
-        code = code_of(appliance, person)
-        answer = client.post("/auth/otp", json={"loginToken": token, "codigo": code})
-        assert answer.status_code == 200, answer.text
-        return {token, answer.json()["access_token"]}
+        return set(log_in_whole(appliance, client, person))
 
 
 def _under_way(scene: Scene) -> bool:

@@ -25,6 +25,7 @@ from typing import Any, Final, Self
 import httpx
 
 from tests.support.hosts.debian_packages import ROOT, committed
+from tests.support.installation.settings import merged, toml
 
 _KNOWN: Final = ROOT / "tests/vectors/earlier-tree.toml"
 _WHOSE: Final = """
@@ -44,6 +45,11 @@ def commit() -> str:
 def before_one_reading() -> str:
     """Id of the last commit that took in what programs read in different ways."""
     return str(tomllib.loads(_KNOWN.read_text("utf-8"))["before_one_reading"])
+
+
+def before_host_keys() -> str:
+    """Id of the last commit whose fronts know no key of a signing host."""
+    return str(tomllib.loads(_KNOWN.read_text("utf-8"))["before_host_keys"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +136,14 @@ class TreeInstallation:
             words: of the command.
             status: that it must end with.
         """
-        done = subprocess.run(
+        done = self.done(tree, *words)
+        assert done.returncode == status, f"{words}: {done.stdout}\n{self.log}"
+        assert "Traceback" not in done.stdout, done.stdout
+        return done.stdout
+
+    def done(self, tree: Tree, *words: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command of a tree, however it ends; errors stand in what it says."""
+        return subprocess.run(
             tree.command(self.settings, *words),
             # Python looks for modules where it is started.
             cwd=tree.folder,
@@ -140,14 +153,26 @@ class TreeInstallation:
             text=True,
             check=False,
         )
-        assert done.returncode == status, f"{words}: {done.stdout}\n{self.log}"
-        assert "Traceback" not in done.stdout, done.stdout
-        return done.stdout
 
     @property
     def log(self) -> str:
         """What the running appliances said, its end."""
         return self._log.read_text("utf-8")[-4000:] if self._log.exists() else ""
+
+    def apart(self, name: str) -> "TreeInstallation":
+        """The same installation for commands that find no role of it running.
+
+        A command that needs a sandbox starts one of its own tree.
+
+        Args:
+            name: of the folder of its sockets.
+        """
+        (self.folder / name).mkdir(mode=0o700, exist_ok=True)
+        beside = TreeInstallation(self.folder, self._database)
+        beside.settings = self.folder / f"settings-{name}.toml"
+        given = merged(self.toml(), {"run_dir": name})
+        beside.settings.write_text(toml(given), "utf-8")
+        return beside
 
     def bring_up(self, tree: Tree) -> None:
         """What `./quickstart` does before it starts the appliance; again is no harm."""

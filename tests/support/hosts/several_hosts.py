@@ -12,7 +12,7 @@ who operates it reaches database and bucket from outside, whatever link is cut.
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +77,11 @@ class RoleHost:
     def log(self) -> str:
         """What its roles wrote."""
         return (self.folder / "log").read_text("utf-8", "replace")
+
+    def pid_of(self, word: str) -> int:
+        """Process of the one role whose command has that word."""
+        (process,) = [each for each in self._running if word in each.args]
+        return process.pid
 
     def start(self) -> None:
         """Start its roles, as its systemd would when it boots."""
@@ -144,6 +149,7 @@ class HostCluster:
         store: has the documents.
         fronts: with `api`.
         workers: with `signing` and `chores`.
+        signing_settings: of that section, on every host with roles of ours.
     """
 
     network: Network
@@ -154,11 +160,16 @@ class HostCluster:
     store: StoreHost
     fronts: tuple[RoleHost, RoleHost]
     workers: tuple[RoleHost, RoleHost]
+    signing_settings: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     @contextmanager
-    def made(cls) -> Iterator["HostCluster"]:
-        """Make all hosts, start all roles, and end them after."""
+    def made(cls, **signing: Any) -> Iterator["HostCluster"]:
+        """Make all hosts, start all roles, and end them after.
+
+        Args:
+            signing: settings of that section.
+        """
         with ExitStack() as stack:
             folder = stack.enter_context(short_folder())
             folder.chmod(0o711)
@@ -190,6 +201,7 @@ class HostCluster:
                 redis,
                 store,
                 *((), ()),  # type: ignore[arg-type]  # they come next
+                signing_settings=signing,
             )
             site.fronts = site._pair("front", FRONT)
             site.workers = site._pair("worker", WORKER)
@@ -248,12 +260,16 @@ class HostCluster:
         return a, b
 
     def _admit_workers(self) -> None:
-        """Have every front know every signing host by a key of its own."""
+        """Have every front know every signing host by a key of its own.
+
+        The operator's commands seal to signing hosts as well.
+        """
+        folders = [front.folder for front in self.fronts]
         for worker in self.workers:
             own = load_settings(worker.folder / "settings.toml").host_key_file
             key, _ = make_host_key(own)
-            for front in self.fronts:
-                hosts = load_settings(front.folder / "settings.toml").signing_hosts_file
+            for folder in (self.operator.folder, *folders):
+                hosts = load_settings(folder / "settings.toml").signing_hosts_file
                 admit(hosts, worker.host.name, key.public)
 
     def _role_host(self, name: str, roles: Sequence[tuple[str, ...]]) -> RoleHost:
@@ -280,7 +296,7 @@ class HostCluster:
             "redis": {"url": f"redis://{self.redis.host.address}:{REDIS_PORT}/0"},
             "documents": self.store.tables(folder / "secrets"),
             "profile": {"level": "B-T"},
-            "signing": {"commands_per_minute": 1_000_000},
+            "signing": {"commands_per_minute": 1_000_000, **self.signing_settings},
             "hsm": {"softhsm_conf": "hsm/softhsm2.conf"},
         }
         usual = tables_in(".", "secrets", f"postgresql://{USER}@{servers}/{USER}")

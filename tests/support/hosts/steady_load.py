@@ -18,14 +18,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import httpx
 
 from appliance.core.system.dead_connections import OPTIONS
-from tests.support.appliance.appliance import TestPerson
 from tests.support.faults.retrying_callers import BROKEN, word_of
-from tests.support.hosts.several_hosts import HostCluster
 from tests.support.processes.plain_http import NO_TLS
 
 PER_S: Final = 2
@@ -36,6 +34,41 @@ _PATIENCE_S: Final = 400.0
 """After which a caller gives up, so that a failing test ends."""
 _AGAIN_S: Final = 0.3
 _AGAIN: Final = frozenset({202, 429, 503})
+
+
+class Front(Protocol):
+    """A host with `api`."""
+
+    @property
+    def api(self) -> str:
+        """Where its API is."""
+
+
+class Caller(Protocol):
+    """A place that clients call from."""
+
+    def enter(self) -> None:
+        """Move the calling thread there."""
+
+
+class Fronts(Protocol):
+    """Fronts of one installation."""
+
+    @property
+    def fronts(self) -> Sequence[Front]:
+        """Those that are called."""
+
+    @property
+    def client(self) -> Caller:
+        """From where."""
+
+
+class PasswordHolder(Protocol):
+    """A signer."""
+
+    @property
+    def signing_password(self) -> str:
+        """What they type."""
 
 
 @dataclass(slots=True)
@@ -60,8 +93,8 @@ class SteadyLoad:
         signers: who sign in turn, each with a bearer and requests of their own.
     """
 
-    site: HostCluster
-    signers: Sequence[tuple[TestPerson, str, list[int]]]
+    site: Fronts
+    signers: Sequence[tuple[PasswordHolder, str, list[int]]]
     wishes: list[Wish] = field(default_factory=list)
     _begun: int = 0
 
@@ -110,7 +143,7 @@ class SteadyLoad:
                 end.result()
 
     def _sign(
-        self, http: httpx.Client, wish: Wish, person: TestPerson, bearer: str
+        self, http: httpx.Client, wish: Wish, person: PasswordHolder, bearer: str
     ) -> None:
         body = {"solicitudId": wish.request, "password": person.signing_password}
         headers = {"Authorization": f"Bearer {bearer}"}

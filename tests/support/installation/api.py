@@ -24,6 +24,7 @@ from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.login import email_index
 from appliance.integration.signers_for_tests import SignersForTests
+from appliance.keys.signing_password import ARGON2
 from appliance.people.person_store import PersonStore
 from appliance.pki.ocsp_responder import OcspResponder
 from appliance.pki.publication import Publishing
@@ -96,7 +97,7 @@ class ApiServices(Services):
             totp_sealed=self.sealer.seal(
                 seed.encode(), table="login_secret", row=person, column="totp_sealed"
             ),
-            signing=SigningSecret(b"-" * 16, {}, 1, "00"),
+            signing=SigningSecret(b"-" * 16, ARGON2, 1, "00"),
         )
         async with self.store.write() as transaction:
             await PersonStore(transaction).add(new)

@@ -33,6 +33,7 @@ from appliance.embedding.signing import EmbedSessionSigning
 from appliance.identity.login import email_index
 from appliance.integrators.session_store import SessionStore
 from appliance.keys.credential_store import CredentialStore
+from appliance.keys.signing_password import ARGON2
 from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings
@@ -135,7 +136,7 @@ class FrameServices:
             totp_sealed=services.sealer.seal(
                 seed.encode(), table="login_secret", row=person, column="totp_sealed"
             ),
-            signing=SigningSecret(b"-" * 16, {}, 1, "00"),
+            signing=SigningSecret(b"-" * 16, ARGON2, 1, "00"),
         )
         async with services.store.write() as transaction:
             await PersonStore(transaction).add(new)

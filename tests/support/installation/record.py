@@ -68,7 +68,7 @@ from appliance.domain.vocab import (
 )
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import lock_outer
-from appliance.keys.signing_password import SigningPasswords
+from appliance.keys.signing_password import ARGON2, SigningPasswords
 from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings, SigningSettings
@@ -109,7 +109,7 @@ def keyed(document: ActivationDocument) -> ActivationDocument:
 def cheap_secret(password: bytes = PASSWORD) -> SigningSecret:
     """A signing secret that nothing is derived from."""
     digest = hashlib.sha256(password).hexdigest()
-    return SigningSecret(b"s" * 16, {"t": 1, "m": 8, "p": 1, "v": 19}, 1, digest)
+    return SigningSecret(b"s" * 16, ARGON2, 1, digest)
 
 
 def new_credential(person: PersonId, **changes: Any) -> Credential:
@@ -565,11 +565,11 @@ def core(request: pytest.FixtureRequest) -> CoreFixture:
     return parts
 
 
-async def cheap_password_secret(
+async def password_secret(
     passwords: SigningPasswords, password: bytes = PASSWORD
 ) -> SigningSecret:
-    """What is kept of a password, derived as ever but in a millisecond."""
-    blank = SigningSecret(b"s" * 16, {"t": 1, "m": 8, "p": 1, "v": 19}, 1, "")
+    """What is kept of a password."""
+    blank = SigningSecret(b"s" * 16, ARGON2, 1, "")
     found = await passwords.check(password, blank)
     pepper = passwords._peppers.ring().keys[blank.pepper_version]
     root = PasswordRoot(pepper, blank.salt, blank.argon2)
@@ -578,11 +578,11 @@ async def cheap_password_secret(
 
 
 _ROOTS: dict[str, tuple[PasswordRoot, bytes]] = {}
-"""Of cheap secrets, by verifier: what locks their people's keys."""
+"""Of these secrets, by verifier: what locks their people's keys."""
 
 
 def _outer(made: Credential, secret: SigningSecret, installation: str) -> bytes:
-    """`outer` that the password of a cheap secret opens; else what nothing opens."""
+    """`outer` that the password of such a secret opens; else what nothing opens."""
     if secret.verifier_sha256 not in _ROOTS:
         return made.outer
     root, password = _ROOTS[secret.verifier_sha256]

@@ -29,7 +29,7 @@ _CHOOSES_STRATEGY: Final = 15
 # Nothing here needs to survive a power cut; without fsync a database takes 30 ms.
 _OPTIONS: Final = (
     "-c fsync=off -c synchronous_commit=off -c full_page_writes=off "
-    "-c max_connections=200 -c listen_addresses=127.0.0.1 "
+    "-c max_connections=800 -c listen_addresses=127.0.0.1 "
     # In its own folder: what a killed server leaves goes with that, not so in /dev/shm.
     "-c dynamic_shared_memory_type=mmap"
 )

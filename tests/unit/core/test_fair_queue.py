@@ -6,7 +6,13 @@ from dataclasses import replace
 import pytest
 
 from appliance.core.fair_queue import FairLimits, FairQueue, Place
-from appliance.core.work_owner import INSTALLATION, WORK_OWNER, WorkOwner, working_for
+from appliance.core.work_owner import (
+    INSTALLATION,
+    STRANGERS,
+    WORK_OWNER,
+    WorkOwner,
+    working_for,
+)
 from appliance.domain.errors import ApplianceError, ErrorCode
 from tests.support.processes.played_time import in_played_time
 
@@ -249,21 +255,150 @@ async def test_shares_take_turns() -> None:
     assert order == ["acme", "beta", "acme", "beta", "acme", "acme"]
 
 
-@pytest.mark.parametrize(("in_order", "first"), [(True, 0), (False, 1)])
+@pytest.mark.parametrize(
+    ("in_order", "order"), [(True, "acme acme beta"), (False, "acme beta acme")]
+)
 @in_played_time
 async def test_places_are_given_in_order_where_they_are_to_be(
-    first: int, *, in_order: bool
+    order: str, *, in_order: bool
 ) -> None:
-    """Else whoever was served last waits until all others were."""
+    """Else shares take turns, whoever came first."""
     queue = FairQueue(replace(LIMITS, places=1, in_order=in_order), "test")
-    (await queue.acquire(FLOOD)).release()
     held = await queue.acquire(WorkOwner("gamma", "session:4"))
-    waiters = [await waiting(queue, owner) for owner in (FLOOD, OTHER_SHARE)]
+    served: list[str] = []
 
+    async def work(owner: WorkOwner) -> None:
+        async with queue.place(owner):
+            served.append(owner.share)
+
+    tasks = [
+        asyncio.create_task(work(owner)) for owner in (FLOOD, OTHER_PARTY, OTHER_SHARE)
+    ]
+    await asyncio.sleep(0)
     held.release()
+    await asyncio.gather(*tasks)
 
-    (await asyncio.wait_for(waiters[first], 5)).release()
-    await asyncio.wait_for(waiters[1 - first], 5)
+    assert " ".join(served) == order
+
+
+def stranger(number: int) -> WorkOwner:
+    """An address from which nobody has proven who they are."""
+    address = f"address:{number}"
+    return WorkOwner(address, address, STRANGERS)
+
+
+@pytest.mark.parametrize("group", ["", STRANGERS])
+@in_played_time
+async def test_who_was_served_before_waits_for_no_endless_stream_of_new_ones(
+    group: str,
+) -> None:
+    """However many new shares keep coming, one round of those who wait goes first."""
+    queue = FairQueue(FairLimits(places=1, per_share=1, per_party=1), "test")
+    regular = WorkOwner("address:regular", "address:regular", group)
+    crowd = [
+        asyncio.create_task(queue.acquire(replace(stranger(number), group=group)))
+        for number in range(20)
+    ]
+    await asyncio.sleep(0)
+    served: list[int] = []
+    for call in range(5):
+        waiter = asyncio.create_task(queue.acquire(regular))
+        new = 0
+        while True:
+            await asyncio.sleep(0)
+            if waiter.done():
+                break
+            running = next(each for each in crowd if each.done())
+            crowd.remove(running)
+            crowd.append(
+                asyncio.create_task(
+                    queue.acquire(
+                        replace(stranger(1000 * (call + 1) + new), group=group)
+                    )
+                )
+            )
+            await asyncio.sleep(0)
+            (await running).release()
+            new += 1
+        served.append(new)
+        (await waiter).release()
+    for each in crowd:
+        each.cancel()
+
+    assert max(served) <= 2 * len(crowd)
+
+
+@in_played_time
+async def test_strangers_leave_places_and_room_to_who_is_known() -> None:
+    """A quarter of both, however many come; the known one waits for none of them."""
+    limits = FairLimits(places=4, per_share=3, per_party=2, waiting=8)
+    queue = FairQueue(limits, "test")
+    held = [await queue.acquire(stranger(number)) for number in range(3)]
+    crowd = [await waiting(queue, stranger(number)) for number in range(3, 9)]
+    await demand_refused(queue, stranger(9))
+
+    last = await queue.acquire(FLOOD)
+    known = await waiting(queue, OTHER_SHARE)
+
+    held[0].release()
+    (await asyncio.wait_for(known, 5)).release()
+    await asyncio.sleep(0)
+    assert sum(each.done() for each in crowd) == 1
+    last.release()
+    for waiter in crowd:
+        waiter.cancel()
+
+
+@in_played_time
+async def test_known_one_takes_the_room_of_a_stranger() -> None:
+    """Where the room is full: of all who wait, strangers together have most."""
+    limits = FairLimits(places=1, per_share=1, per_party=1, waiting=4)
+    queue = FairQueue(limits, "test")
+    held = await queue.acquire(stranger(0))
+    crowd = [await waiting(queue, stranger(number)) for number in range(1, 4)]
+    first = await waiting(queue, FLOOD)
+
+    second = await waiting(queue, OTHER_SHARE)
+
+    with pytest.raises(ApplianceError):
+        await crowd[-1]
+    held.release()
+    (await asyncio.wait_for(first, 5)).release()
+    (await asyncio.wait_for(second, 5)).release()
+    for waiter in crowd[:-1]:
+        (await waiter).release()
+
+
+@in_played_time
+async def test_strangers_have_their_turns_among_many_who_are_known() -> None:
+    """As one share has: nobody who comes for the first time waits for ever."""
+    queue = FairQueue(FairLimits(places=1, per_share=1, per_party=1), "test")
+    held = await queue.acquire(WorkOwner("known:0"))
+    served: list[str] = []
+
+    async def work(owner: WorkOwner) -> None:
+        async with queue.place(owner):
+            served.append(owner.share)
+
+    tasks = [asyncio.create_task(work(WorkOwner(f"known:{n}"))) for n in range(1, 21)]
+    tasks += [asyncio.create_task(work(stranger(n))) for n in range(8)]
+    await asyncio.sleep(0)
+    held.release()
+    await asyncio.gather(*tasks)
+
+    assert served.index("address:0") <= 20
+    assert served[-7:] == [f"address:{number}" for number in range(1, 8)]
+
+
+@in_played_time
+async def test_nothing_is_kept_where_most_are_strangers() -> None:
+    """All places, and all the room."""
+    limits = FairLimits(places=2, per_share=2, per_party=2, waiting=0, for_anybody=True)
+    queue = FairQueue(limits, "test")
+
+    for number in range(2):
+        await queue.acquire(stranger(number))
+    await demand_refused(queue, stranger(2))
 
 
 @in_played_time

@@ -78,6 +78,23 @@ def test_memory_is_bounded_and_full_counts_stay() -> None:
     assert front.wrong("victim") is A.LOCKED
 
 
+def test_full_counts_of_others_displace_no_full_count() -> None:
+    """Whoever fills the memory waits for a place; the victim's pause goes on."""
+    front = Front(entries=64)
+    for _ in range(2 * LIMIT):
+        assert front.wrong("victim") is A.FREE
+    answers = {
+        front.wrong(f"p{number}") for number in range(200) for _ in range(2 * LIMIT)
+    }
+
+    assert A.BUSY in answers
+    assert front.size <= 64
+    assert front.wrong("victim") is A.LOCKED
+    assert front.wrong("somebody") is A.BUSY
+    front.clock.forward(2 * 24 * 3600)
+    assert front.wrong("somebody") is A.FREE
+
+
 def test_running_checks_are_never_forgotten() -> None:
     """Their entries are there when they end, however many others come."""
     front = Front(entries=4)

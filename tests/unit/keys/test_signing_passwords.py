@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import hmac
 import unicodedata
+from typing import Any
 
 import pytest
 from argon2.low_level import Type, hash_secret_raw
@@ -213,3 +214,28 @@ def test_password_refused_otherwise(text: str) -> None:
 
     assert caught.value.extras["field"] == "password"
     assert not text or text not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"argon2": {"t": 1, "m": 8, "p": 1, "v": 19}},
+        {"argon2": {"t": 2, "m": 4_000_000, "p": 1, "v": 19}},
+        {"argon2": {"t": 2**31, "m": 19_456, "p": 1, "v": 19}},
+        {"argon2": {}},
+        {"salt": b""},
+        {"salt": b"s" * 15},
+    ],
+    ids=["cheap", "memory", "time", "none", "no_salt", "short_salt"],
+)
+async def test_derivation_of_somebody_else_is_not_run(
+    passwords: SigningPasswords, other: dict[str, Any]
+) -> None:
+    """Whoever writes to the database has no password derived cheaply, nor dearly."""
+    secret = (await passwords.derive_new(normalize(WORDS))).secret
+    altered = dataclasses.replace(secret, **other)
+
+    with pytest.raises(ApplianceError) as caught:
+        await passwords.check(normalize(WORDS), altered)
+
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE

@@ -4,6 +4,7 @@ import pytest
 from argon2 import PasswordHasher, extract_parameters
 
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
+from appliance.domain.errors import ApplianceError, ErrorCode
 
 
 async def test_it_costs_what_a_known_persons_does() -> None:
@@ -29,3 +30,15 @@ def test_a_start_hashes_nothing_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(PasswordHasher, "hash", refuse)
     assert Passwords(HashSlots(1))._nobody != Passwords(HashSlots(1))._nobody
+
+
+@pytest.mark.parametrize("costs", ["m=4000000,t=2,p=1", "m=19456,t=2000000,p=1"])
+async def test_stored_hash_that_costs_more_is_not_run(costs: str) -> None:
+    """Whoever writes to the database does not stop the process by one sign-in."""
+    passwords = Passwords(HashSlots(1))
+    dear = (await passwords.hash(b"a password")).replace("m=19456,t=2,p=1", costs)
+
+    with pytest.raises(ApplianceError) as caught:
+        await passwords.verify(dear, b"a password")
+
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import EX_CONFIG, main
+from appliance.cli import EX_CONFIG, SETTINGS_VARIABLE, command_parser, main
 from appliance.cli.as_role import (
     ROLES,
     credentials_of,
@@ -25,6 +25,7 @@ from appliance.cli.as_role import main as as_role
 from tests.support.appliance.manual import blocks
 
 _ROOT = Path(__file__).resolve().parents[3]
+_NOBODY = 65534
 
 
 def _commands() -> set[str]:
@@ -106,6 +107,25 @@ def test_root_takes_no_settings_of_the_folder_it_stands_in(
     usual = ["--settings", "/etc/rubrica/settings.toml"]
 
     assert with_settings(words, given) == ([*usual, *words] if added else words)
+
+
+def test_folder_that_a_role_may_not_look_into_has_no_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`su` leaves a role in the folder of root: the installation's count there."""
+    monkeypatch.delenv(SETTINGS_VARIABLE, raising=False)
+    monkeypatch.chdir(tmp_path)
+    command_parser()  # all is loaded as who may read it
+    tmp_path.chmod(0)
+    own = os.geteuid()
+    os.seteuid(_NOBODY if own == 0 else own)
+    try:
+        settings = command_parser().get_default("settings")
+    finally:
+        os.seteuid(own)
+        tmp_path.chmod(0o700)
+
+    assert settings == Path("/etc/rubrica/settings.toml")
 
 
 @pytest.mark.parametrize(

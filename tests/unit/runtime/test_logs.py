@@ -87,6 +87,38 @@ structlog.get_logger("x").info("a", request=1, pin="1234")
 """
 
 
+HOSTILE = "a\x1b[2Jb\u202ec\nd\x85e\u2028f\x00g\U000e0001h ñ 日"
+SHOWN = r"a\x1b[2Jb\u202ec\nd\x85e\u2028f\x00g\U000e0001h ñ 日"
+
+
+@pytest.mark.parametrize("kind", ["json", "text"])
+def test_line_shows_what_others_wrote(tmp_path: Path, kind: str) -> None:
+    """No terminal obeys it, it turns no direction, and it ends no line."""
+    program = f"""
+{PROGRAM.partition("log.debug")[0]}
+try:
+    raise ValueError({HOSTILE!r})
+except ValueError:
+    log.exception({HOSTILE!r}, name={HOSTILE!r}, documents=[{{"k": {HOSTILE!r}}}])
+logging.getLogger("library").warning({HOSTILE!r})
+"""
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        subprocess.run([sys.executable, "-c", program, kind], stderr=file, check=True)
+    text = log.read_text("utf-8")
+
+    assert all(char.isprintable() or char == "\n" for char in text)
+    if kind == "json":
+        events = [json.loads(line) for line in text.split("\n")[:-1]]
+        assert [event["event"] for event in events] == [SHOWN, SHOWN]
+        assert (events[0]["name"], events[0]["documents"]) == (SHOWN, [{"k": SHOWN}])
+        assert events[0]["exception"][0]["exc_value"] == SHOWN
+        assert [list(event)[:4] for event in events] == [list(logging._FIRST)] * 2
+    else:
+        assert text.count("ValueError: a\\x1b") == 1
+        assert "\nd" not in text
+
+
 def test_field_that_is_not_listed_is_left_out() -> None:
     """Whoever bound it; its name is told, its value is not."""
     done = subprocess.run(

@@ -65,7 +65,7 @@ def test_a_flood_leaves_the_others_their_turn() -> None:
 
 
 def test_shares_take_turns_at_one_place() -> None:
-    """The one that was served longest ago comes first."""
+    """However many of one share came first."""
     places, order = Places(1), []
     left = clients(*[(EXAMINE, "acme")] * 4, (EXAMINE, "beta"), (EXAMINE, "beta"))
     while (chosen := places.next(left, [])) is not None:
@@ -73,6 +73,25 @@ def test_shares_take_turns_at_one_place() -> None:
         order.append(chosen.caller.share)
 
     assert order == ["acme", "beta", "acme", "beta", "acme", "acme"]
+
+
+def test_share_waits_for_no_endless_stream_of_new_ones() -> None:
+    """Of those that wait already, each has one turn before it."""
+    places, new = Places(1), 0
+    left = clients(*[(EXAMINE, f"new:{number}") for number in range(6)])
+    for _ in range(10):
+        left += clients((EXAMINE, "regular"))
+        passed = 0
+        while True:
+            chosen = places.next(left, [])
+            assert chosen is not None
+            left.remove(chosen)
+            if chosen.caller.share == "regular":
+                break
+            passed += 1
+            left += clients((EXAMINE, f"newer:{new}"))
+            new += 1
+        assert passed <= 12
 
 
 def test_one_place_serves_every_kind() -> None:

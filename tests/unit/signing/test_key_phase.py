@@ -53,7 +53,7 @@ def signer_of(*, documents: object = None, completion: object = None) -> Documen
         served=none,
         inspections=none,
         statements=AS_RECORDED,
-        journal=none,
+        journal=cast("Any", SimpleNamespace(attempted=lambda _claim: {})),
         refuses_tests=True,
     )
 
@@ -74,6 +74,7 @@ async def key_phase(
         **changes: to the credential.
     """
     work = SimpleNamespace(
+        claim=none,
         person=Person(PERSON, "20055361682", "Ana", state, "es"),
         credential=new_credential(PERSON, **changes),
     )

@@ -23,6 +23,7 @@ from pyhanko.pdf_utils.crypt import (
 )
 from pyhanko.pdf_utils.generic import (
     ArrayObject,
+    ByteStringObject,
     DictionaryObject,
     FloatObject,
     IndirectObject,
@@ -43,6 +44,7 @@ from worker.pades.pdf.fast_reader import Reader
 from worker.pades.pdf.kept_values import ByteName, is_new
 
 _OWN_ENTRIES: Final = frozenset({"/Root", "/Encrypt", "/ID", "/Prev", "/Size"})
+_IDENTIFIER_BYTES: Final = 16
 _ENDS_OF_LINE: Final = (b"\n", b"\r")
 _CACHED_NAME: Final = 40
 """Longest name that is remembered, in characters: files choose names, and each
@@ -113,6 +115,23 @@ class Revision(IncrementalPdfFileWriter):
         first object that gets it.
         """
         self._lastobj_id = max(self._lastobj_id, number)
+
+    def identify(self, seed: bytes) -> None:
+        """Give the revision an identifier that follows from what it is.
+
+        pyHanko's is random, and the same revision made again would be another file.
+
+        Args:
+            seed: all that tells the revision from others of the document.
+
+        Source: ISO 32000-2, 14.4.
+        """
+        identifier = hashlib.sha256(b"rubrica/file-identifier/1\0" + seed).digest()
+        changing = ByteStringObject(identifier[:_IDENTIFIER_BYTES])
+        # Without one, both halves are pyHanko's random bytes.
+        has_one = "/ID" in self.prev.trailer
+        first = self._document_id[0] if has_one else changing
+        self._document_id = ArrayObject([first, changing])
 
     def write_tail(self, original: bytes) -> Tail:
         """Write what the revision adds, and the original not again.

@@ -29,7 +29,7 @@ hsm_task = Table(
     Column("fence", Integer, nullable=False),
     Column("output", JsonText),
     Column("reason", Text, nullable=False),
-    # When what its killed tries may have left on the token was looked for.
+    # When 0.1.0 looked for what its killed tries left on the token; of no more use.
     Column("swept", Instant),
     # Whose share of the HSM it counts in (a hash), and how many of theirs were open
     # when it came: tasks are taken by turns. Defaults are for rows of earlier versions.
