@@ -201,7 +201,10 @@ def _install(app: Quart, settings: Settings, face: HttpProfile) -> None:
         if (answer := unrouted(request.scope["path"])) is not None:
             request.routing_exception = answer
         if request.routing_exception is not None:
-            return slash_mended(request.routing_exception)
+            return slash_mended(
+                request.routing_exception,
+                lambda endpoint: auth.is_public(app.view_functions.get(endpoint)),
+            )
         if request.method == "OPTIONS" and request.url_rule is not None:
             # An address may have a rule for each of its methods.
             return cors.options(_methods_here())

@@ -4,6 +4,7 @@ Addresses of this service come from its settings and never from that header.
 """
 
 import re
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
@@ -77,7 +78,9 @@ def unrouted(path: str) -> NotFound | None:
     return NotFound() if path.startswith("//") else None
 
 
-def slash_mended(fault: Exception) -> Response | None:
+def slash_mended(
+    fault: Exception, is_for_anybody: Callable[[str], bool]
+) -> Response | None:
     """The way to a page whose address has a last slash too few, or one too many.
 
     It is relative. The framework would make it of the `Host` header and of the scheme
@@ -86,6 +89,8 @@ def slash_mended(fault: Exception) -> Response | None:
 
     Args:
         fault: what the routing of the present request raised.
+        is_for_anybody: tells of an endpoint whether it answers without a bearer: a
+            slash too many is mended for people who typed it, not for programs.
 
     Returns:
         A redirection (308), or None where a slash is not the matter.
@@ -103,7 +108,9 @@ def slash_mended(fault: Exception) -> Response | None:
         and request.method in _READING
         and adapter.test(bare, request.method)
     ):
-        return _redirected(f"../{quote(bare.rpartition('/')[2])}")
+        endpoint, _ = adapter.match(bare, request.method)
+        if is_for_anybody(endpoint):
+            return _redirected(f"../{quote(bare.rpartition('/')[2])}")
     return None
 
 

@@ -196,7 +196,9 @@ async def test_page_without_a_slash_is_found_with_one(
     assert answer.headers["Location"] == location
 
 
-@pytest.mark.parametrize("address", ["/no/", "/docs/es/guide//", "/docs//"])
+@pytest.mark.parametrize(
+    "address", ["/no/", "/docs/es/guide//", "/docs//", "/solicitudes/"]
+)
 async def test_slash_leads_nowhere_where_nothing_is(
     client: HttpClient, address: str
 ) -> None:
