@@ -113,7 +113,7 @@ def assert_valid(upgrade: Upgrade, signed: list[Asked]) -> None:
 
 
 def test_load_lost_nothing(upgrade: Upgrade) -> None:
-    """Whoever called was signed for once, or told to come again, and did."""
+    """Each call ended in one signature, some after a repeat that was asked for."""
     load = upgrade.load
     _say(
         f"{len(load.wishes)} signatures, migrated in {upgrade.migration_s:.1f} s, "

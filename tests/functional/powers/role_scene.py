@@ -155,7 +155,7 @@ class Installed:
         return str(next(row.state for row in rows if row.id == request))
 
     def ended(self, request: int) -> str:
-        """How a request stands once no worker signs it."""
+        """The state of a request once no worker signs it."""
         until(lambda: self.state(request) != RequestState.IN_PROGRESS.value)
         return self.state(request)
 
@@ -166,7 +166,7 @@ class Installed:
         return [row.detail for row in sorted(own, key=lambda row: row.at)]
 
     def findings(self) -> list[str]:
-        """What `rubrica audit verify` finds, a line each; none of an honest record."""
+        """Lines of `rubrica audit verify`, one a finding; an honest record has none."""
         done = self.appliance.rubrica("audit", "verify")
         assert done.returncode in {0, 1}, done.stderr
         return [] if done.returncode == 0 else done.stdout.splitlines()
@@ -177,7 +177,7 @@ class Installed:
 
 @dataclass
 class ReplacedCheck:
-    """What stands where passwords are checked: any is right, and gives these keys."""
+    """A password check that takes any password and gives these unlock keys."""
 
     unlock: UnlockKeys
 

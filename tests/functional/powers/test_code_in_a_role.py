@@ -136,7 +136,7 @@ def test_typed_password_signs_what_the_front_likes(
 def test_without_a_password_nobodys_key_signs(
     installed: Installed, victim: TestPerson, role: Role
 ) -> None:
-    """A consent in somebody's name, with an unlock key that is none of theirs."""
+    """A consent in a person's name, with an unlock key that is not the person's."""
     request = installed.appliance.new_request(victim, pdfs.one_page())
     held = installed.appliance.credential(victim)
     unlock = {held.id: secrets.token_bytes(32)}

@@ -176,7 +176,7 @@ async def test_host_that_is_no_name_is_refused_kindly(
 async def test_path_with_two_slashes_is_another_one(
     faces: list[tuple[Quart, str]],
 ) -> None:
-    """As a proxy's rules take it: they are not passed by it."""
+    """A proxy's rule for the path with one slash does not see it."""
     for app, path in faces:
         for other in (f"/{path}", f"//{path}", f"/%2f{path[1:]}"):
             assert await status_of(app, other, "a") == 404, other
