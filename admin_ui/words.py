@@ -26,6 +26,7 @@ from appliance.domain.errors.sentences import CHAIN_IN_USE, SENTENCES
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import FlagReason
 from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.new_password import WeakPasswordError
 from appliance.domain.trust_store import AnchorPurpose, ExpiringKind
 from appliance.domain.vocab import (
     BatchState,
@@ -115,7 +116,7 @@ def error(exc: ApplianceError) -> str:
     Args:
         exc: ours.
     """
-    together = isinstance(exc, SignersInvalidError)
+    together = isinstance(exc, SignersInvalidError | WeakPasswordError)
     if isinstance(exc, FieldInvalidError) and exc.field in FIELDS and not together:
         is_digit = isinstance(exc, CheckDigitError)
         return say(_CHECK_DIGIT if is_digit else FIELDS[exc.field])

@@ -161,7 +161,7 @@ async def set_password(name: str) -> Response:
     """`POST …/password`: set one that they change after."""
     if _mine(name):
         return go("account.ask_password")
-    password, faults = new_password()
+    password, faults = new_password(name)
     if faults:
         return await _form("administrator_password.html", name, faults)
     witness, faults = await proof.of_two()
@@ -173,10 +173,11 @@ async def set_password(name: str) -> Response:
     return go("administrators.one", name=name, done="password-set")
 
 
-def new_password(*, present: bool = False) -> tuple[str, Faults]:
+def new_password(name: str, *, present: bool = False) -> tuple[str, Faults]:
     """Read a new password that was typed twice; all that is wrong in its form.
 
     Args:
+        name: of the administrator whose it will be.
         present: the form asks for the present password, too.
     """
     sent = session.form()
@@ -185,7 +186,7 @@ def new_password(*, present: bool = False) -> tuple[str, Faults]:
     if present and not sent.raw("present"):
         wrong["present"] = words.say("Write your present password.")
     try:
-        core().console_users.check_password(password)
+        core().console_users.check_password(password, name)
     except ApplianceError as exc:
         wrong |= faults_of(exc, {"password": "password"}).fields
     if password != sent.raw("again"):

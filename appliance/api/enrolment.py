@@ -18,6 +18,7 @@ from appliance.domain.errors import (
     ErrorCode,
     FieldInvalidError,
 )
+from appliance.domain.errors.sentences import OTHERS_CHOICE, OWN_DATA
 from appliance.domain.identity import Person, format_cuil
 from appliance.domain.ids import TaskId
 from appliance.domain.integrators.integrators import EnrolmentView
@@ -48,6 +49,8 @@ _WRONG: Final = SENTENCES[ErrorCode.SIGN_PASSWORD_WRONG]
 _BY_FAULT: Final = {
     Fault.SHORT: "Use 8 characters or more.",
     Fault.UNUSABLE: "That password is too long.",
+    Fault.COMMON: OTHERS_CHOICE,
+    Fault.OWN: OWN_DATA,
     Fault.SAME: "This is the login password: choose another one to sign with.",
     Fault.NO_CODE: "The code has 6 digits.",
     Fault.WRONG_CODE: SENTENCES[ErrorCode.OTP_INVALID],

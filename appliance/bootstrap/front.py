@@ -379,6 +379,7 @@ async def open_front(
                 login_passwords,
                 settings.installation,
                 shielded,
+                sealer,
             ),
             framing=Ceremony(
                 store=store,

@@ -141,7 +141,7 @@ async def _passwd(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     # Whoever there is not is told before a password is asked for.
     await front.console_users.get(args.name)
     password = read_password(args.password_file)
-    front.console_users.check_password(password)
+    front.console_users.check_password(password, args.name)
     await front.console_users.set_password(_ACTOR, args.name, password)
     say(f"{args.name}: new password, sessions ended")
     return 0

@@ -29,6 +29,7 @@ from appliance.domain.integrators.integrators import (
     NewConsoleUser,
 )
 from appliance.domain.login import AttemptKind
+from appliance.domain.new_password import check_new
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.text.unicode_nfc import nfc
 from appliance.domain.vocab import Environment, EventKind
@@ -68,22 +69,26 @@ class SignIn:
     """Six digits."""
 
 
-def console_password(password: str) -> bytes:
+def console_password(password: str, name: str) -> bytes:
     """A new password of an administrator, as it is hashed.
 
     Args:
         password: 12 characters or more in NFC, up to 1024 bytes of UTF-8.
+        name: of the administrator.
 
     Raises:
-        FieldInvalidError: `password`.
+        FieldInvalidError: `password`: too short or long, or weak
+            (`appliance.domain.new_password`).
     """
     if len(nfc(password, MAX_BYTES) or "") < _LEAST_CHARS:
         raise FieldInvalidError("password", PASSWORD_ALLOWED)
     try:
-        return normalize(password)
+        encoded = normalize(password)
     except FieldInvalidError as exc:
         # It tells the limit of another password.
         raise FieldInvalidError("password", PASSWORD_ALLOWED) from exc
+    check_new(password, "password", (name,))
+    return encoded
 
 
 def check_name(name: str) -> None:
@@ -157,7 +162,7 @@ class ConsoleLogin:
             ApplianceError: `ALREADY_EXISTS`.
         """
         check_name(name)
-        encoded = console_password(password)
+        encoded = console_password(password, name)
         user = ConsoleUser(new_id(), name, self._clock.now())
         seed = totp.new_seed()
         secret = ConsoleSecret(

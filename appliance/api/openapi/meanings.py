@@ -202,7 +202,7 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "KeyShown.nombre": "Name of the key",
     "Webhook.motivo": "Why it was turned off",
     "WebhookWithSecret.motivo": "Why it was turned off",
-    "NewSignerForTests.email": "E-mail address; below `prueba.invalid` unless given",
+    "NewSignerForTests.email": "E-mail address, below `prueba.invalid`",
     "VouchBody.email": "E-mail address, which nobody else has",
     "VouchBody.nombre": "Name, as the certificate will have it",
     "VouchBody.idioma": "Language of mails to them",

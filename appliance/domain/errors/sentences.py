@@ -332,6 +332,11 @@ HEADER_OR_LENGTH: Final = "The header {field} cannot come together with Content-
 HEADERS_TOO_MANY: Final = "The request has more than {most} headers."
 HEAD_TOO_LARGE: Final = "The headers of the request are larger than {most} bytes."
 """Of `BAD_HEADER`, where it is all of them."""
+OTHERS_CHOICE: Final = "Many people use this password: choose another one."
+OWN_DATA: Final = (
+    "A password that consists of one's own name, CUIL or e-mail address is easily "
+    "guessed: choose another one."
+)
 CHECK_DIGIT: Final = (
     "The check digit of {field} does not fit: look at its digits again."
 )

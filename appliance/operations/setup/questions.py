@@ -404,6 +404,10 @@ def _look_at_administrator(answers: Answers) -> Iterator[str]:
 
 
 def _look_at_administrators_password(answers: Answers) -> Iterator[str]:
+    from appliance.domain.new_password import (  # noqa: PLC0415 (heavy)
+        ALLOWED,
+        WeakPasswordError,
+    )
     from appliance.identity.console_login import (  # noqa: PLC0415 (heavy)
         PASSWORD_ALLOWED,
         console_password,
@@ -413,9 +417,12 @@ def _look_at_administrators_password(answers: Answers) -> Iterator[str]:
     if not path:
         return
     try:
-        console_password(read_password(Path(path)))
+        console_password(read_password(Path(path)), answers.administrator)
     except SettingsError as exc:
         yield str(exc)
+    except WeakPasswordError as exc:
+        allowed = ALLOWED[exc.weakness]
+        yield f"{path}: the password of an administrator has to be {allowed}"
     except FieldInvalidError:
         yield f"{path}: the password of an administrator has {PASSWORD_ALLOWED}"
 
