@@ -10,6 +10,7 @@ from appliance.domain.vocab import (
     ActivationState,
     CertificateState,
     EventKind,
+    Openings,
     TaskKind,
 )
 from appliance.web.document_warnings import DAMAGES, FINDINGS
@@ -164,6 +165,7 @@ ACTORS: Final = {
 FACTS: Final = {
     "before": N_("before"),
     "after": N_("after"),
+    "openings": N_("documents to open before signing"),
     "person": N_("person"),
     "request": N_("request"),
     "document": N_("document"),
@@ -300,6 +302,11 @@ _KINDS: Final[dict[Any, str]] = {
 VALUES: Final[dict[str, Mapping[Any, str]]] = {
     "before": {"restored": N_("brought back from a backup")},
     "amr": _FACTORS,
+    "openings": {
+        Openings.ALL: N_("all"),
+        Openings.SAMPLE: N_("a sample"),
+        Openings.NONE: N_("none, the list is read"),
+    },
     "factors": _FACTORS,
     "was": _ACTIVATIONS,
     "now": _ACTIVATIONS,

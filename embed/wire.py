@@ -276,6 +276,7 @@ def _batch(view: EmbedSessionView) -> dict[str, object] | None:
     return {
         "id": view.session.batch,
         "total": standing.total,
+        "openings": standing.openings.value,
         "seen": standing.seen,
         "unread": standing.unread,
         "pending": standing.pending,
@@ -300,6 +301,7 @@ def batch_document(document: BatchDocument, lang: str) -> dict[str, object]:
         "pages": document.pages,
         "state": _BATCH_STATES[document.state],
         "seen": document.is_seen,
+        "open": document.has_to_be_opened,
         "reason": _why(ErrorCode(document.reason), lang) if is_code else None,
         "fileName": signed_name(document.name),
         "terms": _terms(document.terms),

@@ -44,7 +44,7 @@ export class Batch extends Signature {
     const pending = this.#list.filter(({ state }) => state === "pending");
     return {
       pending: pending.length,
-      unread: pending.filter(({ seen }) => !seen).length,
+      unread: pending.filter(({ seen, open }) => open && !seen).length,
     };
   }
 
@@ -83,6 +83,7 @@ export class Batch extends Signature {
       batch.documents({
         list: this.#list,
         counts: this.#counts,
+        openings: this.session.batch.openings,
         integrator: this._boot.integrator,
         message: this.#message,
         done: done(),
@@ -100,10 +101,10 @@ export class Batch extends Signature {
     fill(byId("tools"));
   }
 
-  /** To the next one that was not read, beginning after one; or to the password. */
+  /** To the next one that has to be read still, beginning after one; or to the password. */
   #goOn(from = -1) {
     const order = [...this.#list.slice(from + 1), ...this.#list.slice(0, from + 1)];
-    const next = order.find(({ state, seen }) => state === "pending" && !seen);
+    const next = order.find(({ state, seen, open }) => state === "pending" && open && !seen);
     if (next) return this.#open(next);
     if (this.#read().pending === 0) return this.#reload();
     return this.#password();
@@ -150,7 +151,8 @@ export class Batch extends Signature {
     const { session } = this;
     const at = this.#list.indexOf(item);
     const before = this.#list.slice(0, at).findLast(({ state }) => state === "pending");
-    const others = () => this.#list.filter((each) => each !== item && each.state === "pending" && !each.seen);
+    const others = () =>
+      this.#list.filter((each) => each !== item && each.state === "pending" && each.open && !each.seen);
     this.step(() =>
       batch.reading({
         session,

@@ -46,6 +46,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "solicitudIds": "Numbers of the requests that are signed together",
     "procesoId": "Id of what was asked for, for all its signers",
     "loteId": "Id of the batch",
+    "aperturas": "Documents of the batch that the signer opens in the iframe before "
+    "signing",
     "solicitudes": "The requests, in order",
     "referencia": "Your own name for it, to find it by",
     "referenciaUnica": "Whether no other of yours may have that reference",

@@ -29,6 +29,7 @@ from appliance.domain.requests.told_names import CHANGED_NAMES, EVENT_NAMES
 from appliance.domain.vocab import (
     BatchState,
     Environment,
+    Openings,
     RequestState,
     WebhookEvent,
 )
@@ -173,6 +174,7 @@ class BatchListed(TypedDict):
     creado: Instant
     firmante: BatchSigner
     estado: Annotated[str, one_of(BatchState)]
+    aperturas: Annotated[str, one_of(Openings)]
     progreso: BatchProgress
     total: Count
     estados: StateCounts

@@ -289,6 +289,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     "request_batch": {
         # Taken back before it is ready.
         _API: "SELECT, INSERT, UPDATE (state, unique_reference, reason, ended)",
+        _EMBED: "SELECT (id, openings)",
         _ADMIN: "SELECT",
         _CHORES: "SELECT, UPDATE (state, unique_reference, examined, faults, ended), "
         "DELETE",

@@ -17,6 +17,7 @@ from appliance.domain.vocab.installation import Environment, SecretName
 from appliance.domain.vocab.people import PersonState, SlotOutcome, VouchedBy
 from appliance.domain.vocab.requests import (
     BatchState,
+    Openings,
     RequestState,
     Restriction,
     SignatureLevel,
@@ -46,6 +47,7 @@ __all__ = [
     "IntentState",
     "ItemState",
     "MessageState",
+    "Openings",
     "PersonState",
     "RequestState",
     "Restriction",
