@@ -224,6 +224,12 @@ async def test_own_password_form_tells_all_its_faults_at_once(console: Console) 
     typed = {"present": PASSWORD, "code": code}
     short = await console.post(here, password="corta", again="corta", **typed)
     assert [name for name in wanted if short.fault_of(name)] == ["password"]
+    for weak, told in (
+        ("administrador1", "la usa mucha gente"),
+        ("marta-1234-5678", "se adivinan fácil"),
+    ):
+        refused = await console.post(here, password=weak, again=weak, **typed)
+        assert told in refused.fault_of("password")
     done = await console.post(here, password=OTHER, again=OTHER, **typed)
     assert done.location == "/admin/account"
 
