@@ -370,6 +370,8 @@ class ConsoleSecret:
     user: ConsoleUser
     phc: str = field(repr=False)
     totp_sealed: bytes = field(repr=False)
+    last_step: int = 0
+    """The last TOTP step whose code was used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-import pyotp
-
 from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.rate_limit import Attempt, Throttle
 from appliance.core.secrets.password_hashing import Passwords
@@ -238,11 +236,9 @@ class Login:
             secret = await LoginSecretStore(transaction).secret(person)
         if secret is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-        now_s = self._clock.now().timestamp()
-        step = max(int(now_s) // STEP_S, secret.last_step + 1)
-        # A code is accepted from one step before its own.
-        wait_s = max(0.0, (step - 1) * STEP_S - now_s)
-        return pyotp.TOTP(self._seed(person, secret)).generate_otp(step), wait_s
+        return totp.next_unused(
+            self._seed(person, secret), secret.last_step, self._clock
+        )
 
     async def _account(self, user: str) -> _Account:
         """Find whom a sign-in is about.

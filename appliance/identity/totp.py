@@ -76,3 +76,21 @@ def step_of(seed: str, code: str, clock: Clock) -> int | None:
         if hmac.compare_digest(totp.generate_otp(step), code):
             found = step
     return found
+
+
+def next_unused(seed: str, last_step: int, clock: Clock) -> tuple[str, float]:
+    """Make the next code that was not used yet, for people who have no telephone.
+
+    Args:
+        seed: in base32.
+        last_step: the last step whose code was used; 0 for none.
+        clock: the time.
+
+    Returns:
+        The code, and the seconds until it is accepted (0: now).
+    """
+    now_s = clock.now().timestamp()
+    step = max(int(now_s) // STEP_S, last_step + 1)
+    # A code is accepted from one step before its own.
+    wait_s = max(0.0, (step - 1) * STEP_S - now_s)
+    return pyotp.TOTP(seed, interval=STEP_S).generate_otp(step), wait_s

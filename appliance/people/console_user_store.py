@@ -60,7 +60,7 @@ class ConsoleUserStore(Store):
         ).one_or_none()
         if row is None:
             return None
-        return ConsoleSecret(_user(row), row.phc, row.totp_sealed)
+        return ConsoleSecret(_user(row), row.phc, row.totp_sealed, row.last_step)
 
     async def by_id(self, user: str) -> ConsoleSecret | None:
         """A user by id."""
@@ -71,7 +71,7 @@ class ConsoleUserStore(Store):
         ).one_or_none()
         if row is None:
             return None
-        return ConsoleSecret(_user(row), row.phc, row.totp_sealed)
+        return ConsoleSecret(_user(row), row.phc, row.totp_sealed, row.last_step)
 
     async def views(self, at: datetime) -> list[ConsoleUserView]:
         """Every user, by name, with the sessions open at a time."""
