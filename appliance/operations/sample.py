@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from appliance.cli.demo.client import ApiClient
+from appliance.cli.demo.client import ApiClient, own_address
 from appliance.cli.demo.people import (
     ensure_person,
     keep,
@@ -75,7 +75,7 @@ async def _sample(front: "ServiceRegistry", args: argparse.Namespace) -> int:
             return 1
     told = await _person(front, settings)
     request = await _request(front)
-    client = ApiClient(_own_address(settings), settings.web.base_url)
+    client = ApiClient(own_address(settings), settings.web.base_url)
     signed = await sign_through_api(front, client, _CUIL, told, request)
     report = await report_on(front.core, signed)
     if args.out is not None:
@@ -117,11 +117,3 @@ async def _request(front: "ServiceRegistry") -> int:
         ),
         sample_pdf(),
     )
-
-
-def _own_address(settings: Settings) -> str:
-    """Where the API listens on this machine; its public address by a Unix socket."""
-    listen = settings.web.listen("api")
-    if not listen or listen.startswith("unix:"):
-        return settings.web.base_url
-    return f"http://{listen}"

@@ -37,6 +37,13 @@ class DemoHostFiles:
     """Proposed `userData`."""
     sample: str = "demo.pdf"
     """Name of the sample document, in the same folder."""
+    public_origin: str = ""
+    """Origin in browsers, where a TLS front stands before the site."""
+    service_url: str = ""
+    """Where the site's backend reaches the installation; empty: at `web_url`."""
+    visit_key_file: str = ""
+    """File with the key that shows codes and mails, from the same folder; empty: none
+    is asked for."""
 
     def write(self, folder: Path) -> None:
         """Write the configuration, whole or not at all.
@@ -56,6 +63,12 @@ class DemoHostFiles:
             "mail_listen": self.mail_listen,
             "user": self.user,
         }
+        if self.public_origin:
+            told |= {
+                "public_origin": self.public_origin,
+                "service_url": self.service_url,
+                "visit_key_file": self.visit_key_file,
+            }
         text = json.dumps(told, ensure_ascii=False, indent=2)
         _write(folder / CONFIG_FILE, f"{text}\n")
 
