@@ -71,10 +71,10 @@ def test_guide_can_be_begun_again(trial: Trial) -> None:
         assert said.splitlines()[-1] == "PREPROD"
 
 
-def test_readme_deletes_what_is_in_memory(trial: Trial) -> None:
+def test_page_of_a_trial_deletes_what_is_in_memory(trial: Trial) -> None:
     """The folder that its line computes is the one of the trial, which tells it too."""
-    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    [folder] = re.findall(r'^rm -rf var \.venv ("/dev/shm/.*")$', readme, re.MULTILINE)
+    page = (DOCS / "trial.md").read_text(encoding="utf-8")
+    [folder] = re.findall(r'^rm -rf var \.venv ("/dev/shm/.*")$', page, re.MULTILINE)
 
     named = trial.run(f"echo {folder}").strip()
     shown = trial.run(".venv/bin/rubrica --settings var/settings.toml demo show")

@@ -94,6 +94,7 @@ ROLES: Final = frozenset({"up", "serve", "worker", "sandbox"})
 TRIALS: Final = frozenset(
     {
         "demo host",
+        "demo network",
         "demo otp",
         "demo request",
         "demo setup",
