@@ -158,11 +158,11 @@ async function open() {
  */
 async function isReachable() {
   try {
-    await fetch(`${config.iframeUrl}/healthz`, { mode: "no-cors" });
+    await fetch(`${config.iframeUrl}/embed/`, { mode: "no-cors" });
     return true;
   } catch {
     complain(words.frameUntrusted, words.frameUntrustedHelp, true);
-    const link = { href: `${config.iframeUrl}/healthz`, target: "_blank", rel: "noopener" };
+    const link = { href: `${config.iframeUrl}/embed/`, target: "_blank", rel: "noopener" };
     byId("alert").children[1].append(" ", element("a", link, config.iframeUrl));
     return false;
   }

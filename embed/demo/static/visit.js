@@ -17,6 +17,7 @@ const person = byId("visit-person");
 
 let visit = null;
 let readAt = 0;
+let askedAt = 0;
 let reading = false;
 
 /** Show the card and keep its codes up to date. */
@@ -72,6 +73,7 @@ async function enter() {
 async function refresh() {
   if (reading) return;
   reading = true;
+  askedAt = performance.now();
   try {
     const answer = await fetch("/ensayo/claves.json");
     if (answer.ok) take(await answer.json());
@@ -107,8 +109,7 @@ function complain(text) {
 
 function tick() {
   if (document.hidden) return;
-  const age = performance.now() - readAt;
-  if (age > REFRESH_MS) refresh();
+  if (performance.now() - askedAt > REFRESH_MS) refresh();
   if (visit) paint();
 }
 

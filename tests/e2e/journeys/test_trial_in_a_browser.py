@@ -125,7 +125,8 @@ async def test_phone_of_the_network_signs(
 def test_terminal_of_a_shared_trial_reaches_it(shared_trial: Trial) -> None:
     """Programs that source `demo.env` trust its certificate."""
     said = shared_trial.run(
-        '. var/demo.env; curl -sf -o page.html -w "%{http_code}" "$WEB_URL/docs/es/guide"'
+        '. var/demo.env; url="$WEB_URL/docs/es/guide"; '
+        'curl -sf -o var/page.html -w "%{http_code}" "$url"'
     )
 
     assert said == "200"
