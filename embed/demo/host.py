@@ -6,7 +6,6 @@ of how to serve to the world; it is a model of what such a backend has to do.
 """
 
 import hmac
-import http.cookies
 import http.server
 import json
 import re
@@ -316,11 +315,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return Answer.refused(HTTPStatus.FORBIDDEN, "VISIT_KEY_MISSING")
 
     def _cookie(self) -> str:
-        try:
-            sent = http.cookies.SimpleCookie(self.headers.get("Cookie", ""))
-        except http.cookies.CookieError:
-            return ""
-        return sent[_COOKIE].value if _COOKIE in sent else ""
+        for pair in self.headers.get("Cookie", "").split(";"):
+            name, _, value = pair.strip().partition("=")
+            if name == _COOKIE:
+                return value
+        return ""
 
     def _asked(self) -> str:
         """The path that is asked for; empty, where nothing is, for no address."""
@@ -353,6 +352,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return "demo"
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (inherited)
-        """Write a line for a request; no address of ours carries a secret."""
-        if not self.server.quiet:
+        """Write a line for a request; no address of ours carries a secret.
+
+        Open pages ask for codes every few seconds: of that none is written.
+        """
+        # A request that could not be read has no path.
+        polls = getattr(self, "path", "").startswith(f"{_TRIAL}/")
+        if not self.server.quiet and not polls:
             super().log_message(format, *args)

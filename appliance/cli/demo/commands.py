@@ -87,7 +87,9 @@ def _show(args: argparse.Namespace) -> int:
     site = json.loads((settings.data_dir / CONFIG_FILE).read_text(encoding="utf-8"))
     console = load_console(settings)
     origin = site_origin(settings, site["listen"])
-    _show_first(settings, origin)
+    if settings.web.listen("api").startswith("127.0.0.1:"):
+        # In a container nobody reaches the site.
+        _show_first(settings, origin)
     say(f"API, sessions:  {settings.web.base_url}")
     say(f"iframe:         {settings.web.iframe_url}/embed/")
     say(f"demo site:      {origin}/  (embeds the iframe)")

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -72,10 +73,12 @@ def start_site() -> Iterator[StartSite]:
     """Starts a demo site; returns a client that sends its `Host`."""
     with ExitStack() as stack:
 
-        def start(config: HostConfig, desk: KnownDesk | None) -> httpx.Client:
+        def start(
+            config: HostConfig, desk: KnownDesk | None, *, quiet: bool = True
+        ) -> httpx.Client:
             catcher = stack.enter_context(MailCatcher("127.0.0.1:0"))
             server = stack.enter_context(
-                DemoHost(config, quiet=True, catcher=catcher, desk=desk)
+                DemoHost(config, quiet=quiet, catcher=catcher, desk=desk)
             )
             serving = threading.Thread(target=server.serve_forever, args=(POLL_S,))
             serving.start()
@@ -151,6 +154,25 @@ def test_name_that_was_made_to_point_here_reads_nothing(
     answer = client.get(path, headers={"Host": "other.example"})
 
     assert answer.status_code == 421
+
+
+def test_log_has_no_line_for_each_look_at_the_codes(
+    start_site: StartSite, config: HostConfig, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Pages look every few seconds; other requests, unreadable ones too, are there."""
+    client = start_site(config, KnownDesk(), quiet=False)
+    host, _, port = config.listen.rpartition(":")
+
+    client.get("/ensayo/claves.json")
+    client.get("/config.json")
+    with socket.create_connection((host, int(port)), CALL_S) as raw:
+        raw.sendall(b"\x16\x03\x01\r\n")
+        assert b"400" in raw.recv(1_000)
+
+    logged = capfd.readouterr().err
+    assert "claves" not in logged
+    assert "/config.json" in logged
+    assert "Traceback" not in logged
 
 
 @pytest.fixture
