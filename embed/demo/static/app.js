@@ -38,6 +38,7 @@ form.addEventListener("submit", async (event) => {
   await open();
 });
 form.inert = false;
+byId("open-now").disabled = false;
 if (config.hasMails) {
   const mails = byId("visit-mails");
   mails.hidden = false;

@@ -175,7 +175,8 @@ async def test_card_stays_at_hand_beside_the_frame(
     await expect(value(page, "code")).not_to_be_empty()
     assert await axe_everywhere(page) == []
     await open_page.picture(page, f"telephone-{size}-{lang}")
-    await page.click("#open")
+    await expect(page.locator("#open-now")).to_be_in_viewport()
+    await page.click("#open-now")
     await expect(page.locator("#steps [data-step=ack][data-done]")).to_be_visible()
 
     await expect(value(page, "code")).to_be_in_viewport()

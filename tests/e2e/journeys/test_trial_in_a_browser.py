@@ -52,7 +52,7 @@ async def test_trial_needs_no_terminal(
 
         verification = await open_page(size)
         await verification.goto(await visitor.verification_page())
-        await expect(verification.get_by_text("Firmada", exact=True)).to_be_visible()
+        await expect(verification.get_by_text("Firmado", exact=True)).to_be_visible()
         await look(verification, "verification")
 
         console = await open_page(size)
