@@ -264,20 +264,26 @@ class Integrators(ApiKeys):
             integrator = await integrator_of(transaction, code)
             return await IntegratorStore(transaction).domains(integrator.id)
 
-    async def add_domain(self, actor: str, code: str, text: str) -> DomainView:
+    async def add_domain(
+        self, actor: str, code: str, text: str, *, in_private_network: bool = False
+    ) -> DomainView:
         """Allow an origin.
 
         Args:
             actor: for the audit.
             code: of the integrator.
             text: the origin, as typed.
+            in_private_network: see `parse_origin`.
 
         Raises:
             DomainInvalidError: it is no exact origin, or not one for this
                 environment.
             ApplianceError: `INTEGRATOR_NOT_FOUND`, `ALREADY_EXISTS`.
         """
-        new = DomainView(new_id(), parse_origin(text, self._environment), None)
+        origin = parse_origin(
+            text, self._environment, in_private_network=in_private_network
+        )
+        new = DomainView(new_id(), origin, None)
         async with self._store.write() as transaction:
             integrator = await integrator_of(transaction, code)
             before = await IntegratorStore(transaction).domains(integrator.id)

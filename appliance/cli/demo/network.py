@@ -8,7 +8,6 @@ which is in the address that `rubrica demo show` prints.
 
 import argparse
 import asyncio
-import ipaddress
 import json
 import re
 import secrets
@@ -22,6 +21,7 @@ from urllib.parse import urlsplit
 from appliance.cli.demo.host_files import host_address
 from appliance.cli.terminal import say
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.integrators.origins import is_private_ipv4
 from appliance.settings import Settings, SettingsError, load_settings
 from appliance.settings.web import FACES
 
@@ -95,28 +95,19 @@ def private_address(given: str) -> str:
         given: as typed.
 
     Returns:
-        It, as it is written in addresses.
+        It.
 
     Raises:
         SettingsError: it is none: a trial is never opened to the Internet.
     """
-    try:
-        address = ipaddress.IPv4Address(given)
-    except ValueError as exc:
-        msg = f"{given!r}: write an IPv4 address of this machine, such as 192.168.0.10"
-        raise SettingsError(msg) from exc
-    if (
-        address.is_global
-        or address.is_loopback
-        or address.is_multicast
-        or address.is_unspecified
-    ):
+    if not is_private_ipv4(given):
         msg = (
-            f"{address}: is no address of a private network; a trial is opened to "
-            "nothing else (docs/installing.md has how to serve the Internet)"
+            f"{given!r}: write an IPv4 address of this machine in a private network, "
+            "such as 192.168.0.10; a trial is opened to nothing else "
+            "(docs/installing.md has how to serve the Internet)"
         )
         raise SettingsError(msg)
-    return str(address)
+    return given
 
 
 def prepare(settings_file: Path, target: Path, address: str) -> None:
@@ -279,9 +270,18 @@ async def _serve(settings: Settings) -> int:
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    listening = asyncio.Event()
+    saying = asyncio.create_task(_say_open(listening, address))
     try:
-        await front.serve(stopped)
+        await front.serve(stopped, listening)
     except OSError as exc:
         msg = f"{address}: cannot be listened on ({exc.strerror})"
         raise SettingsError(msg) from exc
+    finally:
+        saying.cancel()
     return 0
+
+
+async def _say_open(listening: asyncio.Event, address: str) -> None:
+    await listening.wait()
+    print(f"open to the network: {address}", flush=True)  # noqa: T201 (a command)

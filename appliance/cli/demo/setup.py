@@ -94,7 +94,9 @@ async def _ensure_site(front: "ServiceRegistry", settings: Settings) -> None:
     integrator = await front.integrators.get(INTEGRATOR)
     domains = await front.integrators.domains(INTEGRATOR)
     if all(domain.origin != origin for domain in domains):
-        await front.integrators.add_domain("operator", INTEGRATOR, origin)
+        await front.integrators.add_domain(
+            "operator", INTEGRATOR, origin, in_private_network=True
+        )
     if not await _has_key(front, settings):
         made = await front.integrators.create_key(
             "operator", INTEGRATOR, "demo site", scopes=tuple(ApiKeyScope)

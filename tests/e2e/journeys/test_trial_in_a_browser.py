@@ -95,6 +95,8 @@ def shared_trial(address: str) -> Iterator[Trial]:
         settings = ("--settings", str(running.settings_file))
         with start_rubrica(*settings, "demo", "network") as front:
             try:
+                assert front.stdout is not None
+                assert front.stdout.readline().startswith("open to the network: ")
                 yield running
             finally:
                 front.terminate()
