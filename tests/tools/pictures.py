@@ -27,7 +27,10 @@ NAMES: Final = ("frame.png", "console.png", "signed.png")
 _SIZE: Final = (1280, 800)
 _COLOURS: Final = 128
 _DPI: Final = 110
-_STEP_OF_THE_FRAME: Final = "place"
+_SHOWN: Final = 0.33
+"""Part of the signed page, from its top."""
+_STEP_OF_THE_FRAME: Final = "read"
+_PAINT_MS: Final = 500
 
 
 async def take() -> dict[str, bytes]:
@@ -40,10 +43,9 @@ async def take() -> dict[str, bytes]:
 
     async def look(page: Page, step: str) -> None:
         if step == _STEP_OF_THE_FRAME:
-            # The stamp's preview is fetched once the corner is chosen.
-            await page.wait_for_timeout(1_500)
-            frame = page.locator("#container")
-            taken["frame.png"] = await frame.screenshot(animations="disabled")
+            # A frame of another site paints in a process of its own, a little later.
+            await page.wait_for_timeout(_PAINT_MS)
+            taken["frame.png"] = await page.screenshot(animations="disabled")
 
     with (
         short_folder() as folder,
@@ -58,19 +60,22 @@ async def take() -> dict[str, bytes]:
             context = await browser.new_context(
                 viewport={"width": _SIZE[0], "height": _SIZE[1]}, locale="es-AR"
             )
-            visitor = TrialVisitor(await context.new_page(), look)
+            visitor = TrialVisitor(await context.new_page(), look, "topRight")
             await visitor.arrive(first)
             await visitor.sign()
             taken["signed.png"] = _page_of(await visitor.download(), folder)
             console = await context.new_page()
             await console.goto(await visitor.console_page())
             await visitor.enter_console(console)
+            await console.get_by_role("link", name="Solicitudes", exact=True).click()
+            await console.locator("tbody tr").first.locator("a").first.click()
+            await expect(console.get_by_text("Firmada", exact=True)).to_be_visible()
             taken["console.png"] = await console.screenshot(animations="disabled")
     return taken
 
 
 def _page_of(pdf: bytes, folder: Path) -> bytes:
-    """Draw the first page of a PDF."""
+    """Draw the upper part of the first page of a PDF."""
     signed = folder / "signed.pdf"
     signed.write_bytes(pdf)
     subprocess.run(
@@ -80,7 +85,12 @@ def _page_of(pdf: bytes, folder: Path) -> bytes:
         ],
         check=True,
     )
-    return signed.with_suffix(".png").read_bytes()
+    with Image.open(signed.with_suffix(".png")) as drawn:
+        # Below the stamp the sample is blank.
+        upper = drawn.crop((0, 0, drawn.width, int(drawn.height * _SHOWN)))
+    out = io.BytesIO()
+    upper.save(out, "PNG")
+    return out.getvalue()
 
 
 def write(taken: Mapping[str, bytes], folder: Path = FOLDER) -> None:

@@ -57,10 +57,12 @@ class TrialVisitor:
     Args:
         page: of the browser.
         look: is called at each step, for pictures.
+        corner: of the page, where the visible signature goes.
     """
 
     page: Page
     look: Look
+    corner: str = "bottomRight"
 
     async def arrive(self, first: str) -> None:
         """Open the first address, until the page shows a code."""
@@ -90,7 +92,7 @@ class TrialVisitor:
 
     async def _place_and_sign(self, frame: Frame) -> None:
         await ceremony.at(frame, "place")
-        await frame.check("input[name=corner][value=bottomRight]")
+        await frame.check(f"input[name=corner][value={self.corner}]")
         await self.look(self.page, "place")
         await ceremony.go(frame)
         await ceremony.at(frame, "password")
