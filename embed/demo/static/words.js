@@ -123,6 +123,7 @@ const EN = {
   startReady: "on ready (recommended)",
   startLoad: "when the frame loads",
   open: "Start signing",
+  openNow: "Start now",
   stage: "Signing",
   stepSession: "session",
   stepReady: "frame ready",
