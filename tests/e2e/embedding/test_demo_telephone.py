@@ -54,8 +54,8 @@ class KnownDesk:
         }
 
     def signature_page(self, request: int) -> str | None:
-        """None: nothing is signed here."""
-        del request
+        """The same for every request."""
+        return f"http://127.0.0.1:8080/verificar/{request}"
 
 
 @pytest.fixture
