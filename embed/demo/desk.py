@@ -80,10 +80,11 @@ class TrialDesk:
         """Return passwords, present codes and addresses; None if not to be had now."""
         return self._ask(self._visit())
 
-    async def _visit(self) -> dict[str, object]:
+    async def _visit(self) -> dict[str, object] | None:
         from appliance.cli.demo.visit import read_visit  # noqa: PLC0415 (heavy)
 
-        return (await read_visit(await asyncio.shield(self._front))).as_json()
+        shown = await read_visit(await asyncio.shield(self._front))
+        return shown.as_json() if shown.people else None
 
     def signature_page(self, request: int) -> str | None:
         """Return the public page of a signature; None if there is none.

@@ -46,7 +46,7 @@ _SDK: Final = b"<!-- SDK -->"
 _TRIAL: Final = "/ensayo"
 """Below it stands what a visitor of a trial is shown."""
 _COOKIE: Final = "visita"
-"""Cookie with the visit key."""
+"""Begin of the name of the cookie with the visit key."""
 _KEY_HEADER: Final = "X-Visita"
 _SESSION_WAIT_S: Final = 15
 _LARGEST_ANSWER: Final = 65_536
@@ -135,11 +135,16 @@ class DemoHost(http.server.ThreadingHTTPServer):
             self.visit_key, key.encode()
         )
 
+    @property
+    def cookie_name(self) -> str:
+        """Name of the visit key's cookie; browsers share cookies of all ports."""
+        return f"{_COOKIE}-{self.config.listen.rpartition(':')[2]}"
+
     def enter(self, key: str) -> Answer:
         """Answer a visitor who shows the visit key, with a cookie if it is right."""
         if self.visit_key is None or not self.admits(key):
             return Answer.refused(HTTPStatus.FORBIDDEN, "VISIT_KEY_WRONG")
-        cookie = f"{_COOKIE}={key}; Path=/; HttpOnly; Secure; SameSite=Strict"
+        cookie = f"{self.cookie_name}={key}; Path=/; HttpOnly; Secure; SameSite=Strict"
         return Answer(HTTPStatus.NO_CONTENT, b"", "text/plain", cookie=cookie)
 
     def _trial(self, rest: str) -> Answer:
@@ -317,7 +322,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _cookie(self) -> str:
         for pair in self.headers.get("Cookie", "").split(";"):
             name, _, value = pair.strip().partition("=")
-            if name == _COOKIE:
+            if name == self.server.cookie_name:
                 return value
         return ""
 

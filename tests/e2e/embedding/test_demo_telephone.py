@@ -195,3 +195,24 @@ async def test_site_outside_a_trial_has_no_card(tmp_path: Path, page: Page) -> N
 
         await expect(page.locator("#visit")).to_be_hidden()
         await expect(page.locator(".guide-keys")).to_be_hidden()
+
+
+async def test_frame_whose_certificate_is_not_accepted_yet_is_told(
+    tmp_path: Path, page: Page
+) -> None:
+    """Some browsers ask about each port: the page has the link, then goes on."""
+    with running_demo_site(tmp_path, is_shared=True, sample=one_page()) as site:
+        frame = f"{site.service.iframe_url}/embed/"
+        await page.route(frame, lambda route: route.abort("failed"))
+        await page.goto(site.url)
+        await page.click("#open-now")
+
+        alert = page.get_by_role("alert")
+        await expect(alert).to_contain_text("todavía no confía")
+        link = alert.get_by_role("link", name=site.service.iframe_url)
+        await expect(link).to_have_attribute("href", frame)
+        await expect(page.locator("#container iframe")).to_have_count(0)
+
+        await page.unroute(frame)
+        await alert.get_by_role("button", name="Pedir una sesión nueva").click()
+        await expect(page.locator("#steps [data-step=ack][data-done]")).to_be_visible()

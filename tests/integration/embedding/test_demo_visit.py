@@ -13,8 +13,10 @@ from typing import Final
 import httpx
 import pytest
 
+from appliance.settings import load_settings
 from embed.demo import commands
 from embed.demo.config import HostConfig
+from embed.demo.desk import TrialDesk
 from embed.demo.host import DemoHost
 from embed.demo.mail_catcher import MailCatcher
 from tests.support.browsers.host_page import POLL_S
@@ -186,15 +188,24 @@ def shared(config: HostConfig, key_file: Path) -> HostConfig:
 @pytest.mark.parametrize("path", PRIVATE)
 @pytest.mark.parametrize(
     "cookie",
-    ["", "visita=", "visita=wrong", "visita=the-visit-ke", "other=the-visit-key", "=;"],
+    [
+        "",
+        "=;",
+        "visita-{port}=",
+        "visita-{port}=wrong",
+        "visita-{port}=the-visit-ke",
+        "visita-1=the-visit-key",
+        "visita=the-visit-key",
+    ],
 )
 def test_network_sees_nothing_private_without_the_key(
     start_site: StartSite, shared: HostConfig, path: str, cookie: str
 ) -> None:
     """403, whatever stands there; the page itself is shown."""
     client = start_site(shared, KnownDesk())
+    sent = cookie.format(port=shared.listen.rpartition(":")[2])
 
-    answer = client.get(path, headers={"Cookie": cookie})
+    answer = client.get(path, headers={"Cookie": sent})
 
     assert answer.status_code == 403
     assert answer.json() == {"code": "VISIT_KEY_MISSING"}
@@ -211,7 +222,9 @@ def test_visit_key_opens_what_is_private(
 
     assert entered.status_code == 204
     cookie = entered.headers["Set-Cookie"]
-    assert cookie == f"visita={KEY}; Path=/; HttpOnly; Secure; SameSite=Strict"
+    # Another trial of this machine has another port, and browsers share cookies.
+    port = shared.listen.rpartition(":")[2]
+    assert cookie == f"visita-{port}={KEY}; Path=/; HttpOnly; Secure; SameSite=Strict"
     sent = {"Cookie": cookie.partition(";")[0]}
     assert client.get("/ensayo/claves.json", headers=sent).json() == VISIT
     assert client.get("/correos", headers=sent).status_code == 200
@@ -327,3 +340,20 @@ def test_configuration_reads_where_the_key_lies(tmp_path: Path) -> None:
 
     assert read.origin == "https://192.168.0.10:8090"
     assert read.visit_key_file == tmp_path / "network/visit-key"
+
+
+def test_desk_of_a_trial_that_was_never_started_shows_nothing(
+    trial_settings: Path,
+) -> None:
+    """No tables yet: nothing is shown, nothing hangs, and it ends."""
+    with TrialDesk(load_settings(trial_settings)) as desk:
+        assert desk.visit() is None
+        assert desk.signature_page(1) is None
+
+
+def test_desk_that_cannot_be_opened_shows_nothing(trial_settings: Path) -> None:
+    """A secret is missing."""
+    (trial_settings.parent / "secrets/data-key").unlink()
+
+    with TrialDesk(load_settings(trial_settings)) as desk:
+        assert desk.visit() is None

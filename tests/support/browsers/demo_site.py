@@ -51,12 +51,14 @@ def running_demo_site(folder: Path, **play: Any) -> Iterator[DemoSite]:
         folder: private; configuration and key go there.
         **play: how the service behaves, see `FakeService`; `frame_src` overrides
             the frame's address in the site's configuration, `sample` is a PDF,
-            `desk` has a trial's codes.
+            `desk` has a trial's codes, `is_shared` says that a TLS front stands
+            before the site.
     """
     listen = f"127.0.0.1:{free_port()}"
     frame_src = play.pop("frame_src", None)
     sample: bytes | None = play.pop("sample", None)
     desk: Desk | None = play.pop("desk", None)
+    is_shared: bool = play.pop("is_shared", False)
     with FakeService(f"http://{listen}", **play) as service:
         key_file = folder / "demo-api-key"
         key_file.write_text(f"{API_KEY}\n")
@@ -72,7 +74,8 @@ def running_demo_site(folder: Path, **play: Any) -> Iterator[DemoSite]:
                     "integrator_id": INTEGRATOR,
                     "api_key_file": key_file.name,
                     "event_prefix": service.play["prefix"],
-                    "download_origins": [service.web_url],
+                    "download_origins": [service.web_url, service.iframe_url],
+                    "public_origin": f"http://{listen}" if is_shared else "",
                     "sample": "contrato.pdf" if sample is not None else None,
                     "user": {"cuil": CUIL, "email": EMAIL, "name": "Bruno Díaz"},
                 }
