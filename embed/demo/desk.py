@@ -40,13 +40,16 @@ class TrialDesk:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._closing = asyncio.Event()
-        self._front: asyncio.Future[ServiceRegistry] = self._loop.create_future()
+        self._loop: asyncio.AbstractEventLoop
+        self._thread: threading.Thread
+        self._front: asyncio.Future[ServiceRegistry]
         self._holding: asyncio.Task[None] | None = None
 
     def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._front = self._loop.create_future()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         # Opened in the background: the site listens before that is done.
         self._loop.call_soon_threadsafe(self._begin)
