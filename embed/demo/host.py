@@ -251,6 +251,7 @@ class DemoHost(http.server.ThreadingHTTPServer):
                 "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
             ),
             "X-Content-Type-Options": "nosniff",
+            "Cross-Origin-Resource-Policy": "same-origin",
             "Referrer-Policy": "strict-origin-when-cross-origin",
             "Cache-Control": "no-store",
         }

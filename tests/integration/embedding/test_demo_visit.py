@@ -109,6 +109,7 @@ def test_codes_are_shown_on_this_machine(
     assert answer.json() == VISIT
     assert answer.headers["Cache-Control"] == "no-store"
     assert "Access-Control-Allow-Origin" not in answer.headers
+    assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
     assert client.get("/config.json").json()["hasCodes"] is True
 
 
