@@ -16,6 +16,7 @@ from quart.typing import ResponseReturnValue
 from admin_ui import (
     assets,
     figures,
+    health_report,
     health_words,
     once,
     pages,
@@ -67,6 +68,7 @@ def create_console(console: AdminServiceRegistry, known: Container[str] = ()) ->
     )
     app = create_app("admin_ui", settings=console.settings, face=face)
     app.extensions[KEY] = console
+    app.extensions[health_report.KEY] = health_report.LatestReport()
     app.extensions[figures.KEY] = figures.figures_in_reach(console.settings)
     _prepare_templates(app)
     for short in ("/", "/admin"):
@@ -126,10 +128,13 @@ def _prepare_templates(app: Quart) -> None:
     app.context_processor(_context)
 
 
-def _context() -> dict[str, Any]:
+async def _context() -> dict[str, Any]:
     """What every page shows."""
     settings = core().settings
     signed_in = g.get("console")
+    has_mark = signed_in and (
+        not session.is_partial() or request.endpoint == "health.mark"
+    )
     return {
         "lang": words.lang(),
         "environment": settings.environment.value,
@@ -137,6 +142,7 @@ def _context() -> dict[str, Any]:
         "trial": settings.trial,
         "mail_is_on": settings.mail.is_on,
         "session": signed_in,
+        "health_mark": await health_report.latest().recent() if has_mark else None,
         "csrf": signed_in.csrf if signed_in else "",
         "place": request.blueprint or "",
         "here": request.full_path.rstrip("?"),

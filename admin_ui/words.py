@@ -549,6 +549,10 @@ QUEUES: Final = {
         N_("Keys, certificates and timestamps"),
         N_("See below whether signing workers run and have their HSM."),
     ),
+    "batches": (
+        N_("Batches to be prepared"),
+        N_("See below whether the scheduled tasks run, and look at their log."),
+    ),
 }
 """What waits, and what to do when it is late."""
 
