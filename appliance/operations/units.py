@@ -37,9 +37,25 @@ def left_out() -> list[str]:
 
 
 def signing_workers() -> Sequence[str]:
-    """Units of the signing workers that systemd has loaded, but for masked ones."""
-    loaded = shown(_WORKERS, "Id").split()
-    return [unit for unit in loaded if not is_masked(unit)]
+    """Units of the signing workers of this host, running or not, without masked ones.
+
+    These are the units that rubrica.target starts, those that are enabled, and those
+    that systemd has loaded.
+    """
+    found = {*_TARGETS, *_listed("list-unit-files"), *_listed("list-units", "--all")}
+    # The template itself is no worker.
+    workers = sorted(unit for unit in found if "@." not in unit)
+    return [unit for unit in workers if not is_masked(unit)]
+
+
+def _listed(*command: str) -> list[str]:
+    """Names in a list of systemctl, without its other columns.
+
+    A pattern given to `systemctl show` leaves out units that are stopped.
+    """
+    line = ["systemctl", *command, "--plain", "--no-legend", "--full", _WORKERS]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)  # noqa: S603 (our own words)
+    return [row.split()[0] for row in done.stdout.splitlines() if row.strip()]
 
 
 def is_masked(unit: str) -> bool:

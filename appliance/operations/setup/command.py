@@ -94,6 +94,7 @@ def _setup(args: argparse.Namespace) -> int:
     steps.make_documents_place(settings)
     steps.make_servers(settings, answers)
     steps.take_pins()
+    steps.warn_of_hsm()
     steps.make_database(settings)
     if args.no_start:
         say("written; nothing was started: rubrica setup goes on from here")
@@ -134,6 +135,7 @@ def _is_interactive(args: argparse.Namespace) -> bool:
 def _for_containers(args: argparse.Namespace, given: dict[str, str]) -> int:
     """Make the folder that `docker compose up` starts an installation from."""
     from appliance.operations import containers  # noqa: PLC0415 (heavy)
+    from appliance.operations.setup import steps  # noqa: PLC0415 (heavy)
     from appliance.operations.setup.questions import ask_all  # noqa: PLC0415 (heavy)
 
     folder: Path = args.compose
@@ -146,6 +148,7 @@ def _for_containers(args: argparse.Namespace, given: dict[str, str]) -> int:
             given, interactive=_is_interactive(args), layout=containers.LAYOUT
         )
     containers.make(folder, answers)
+    steps.warn_of_hsm(settings_file)
     if answers is not None:
         _write_sample(answers, folder)
     say(containers.NEXT)
