@@ -29,12 +29,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
+import structlog
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from appliance.core import metrics
 from appliance.domain.errors import (
+    DOCUMENTS_AWAY,
     ApplianceError,
     DocumentAlteredError,
     DocumentMissingError,
@@ -59,6 +62,7 @@ _TAG_BYTES: Final = 16
 _SEGMENT_BYTES: Final = 1_048_576
 _FIRST_BYTES: Final = _SEGMENT_BYTES - _HEADER_BYTES
 _SEGMENTS_AT_MOST: Final = 2**32
+_log = structlog.get_logger(__name__)
 _PIECE_BYTES: Final = 1_048_576
 """Of a file of before encryption, read at a time."""
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -126,11 +130,37 @@ def named_faults() -> Iterator[None]:
     except FileNotFoundError as exc:
         raise DocumentMissingError from exc
     except OSError as exc:
-        full = exc.errno in _FULL
-        code = ErrorCode.STORAGE_FULL if full else ErrorCode.STORE_UNAVAILABLE
-        raise ApplianceError(code) from exc
+        if exc.errno in _FULL:
+            raise ApplianceError(ErrorCode.STORAGE_FULL) from exc
+        code = ErrorCode.STORE_UNAVAILABLE
+        raise ApplianceError(code, sentence=DOCUMENTS_AWAY) from exc
     except DamagedError as exc:
         raise DocumentAlteredError from exc
+
+
+@contextmanager
+def reading(integrator: IntegratorId, sha256: str) -> Iterator[None]:
+    """Name what the disk says of one document, and report a damaged one.
+
+    Args:
+        integrator: whose.
+        sha256: what it is named by.
+
+    Raises:
+        DocumentMissingError: as `named_faults`.
+        DocumentAlteredError: as there.
+        ApplianceError: as there.
+    """
+    try:
+        with named_faults():
+            yield
+    except (DocumentMissingError, DocumentAlteredError) as exc:
+        metrics.DOCUMENT_DAMAGED.set_to_current_time()
+        kind = "missing" if isinstance(exc, DocumentMissingError) else "altered"
+        _log.warning(
+            "document.damaged", integrator=integrator, sha256=sha256, kind=kind
+        )
+        raise
 
 
 def name_of(integrator: IntegratorId, sha256: str) -> str:
@@ -167,11 +197,11 @@ def read_document(
         key: the integrator's; None where there is none.
 
     Raises:
-        ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+        ApplianceError: `STORE_UNAVAILABLE`; `DOCUMENT_DAMAGED`: missing or altered.
     """
     # A BytesIO grows in place and gives its buffer away uncopied.
     content = io.BytesIO()
-    with named_faults(), path.open("rb") as file:
+    with reading(integrator, sha256), path.open("rb") as file:
         size_bytes = os.fstat(file.fileno()).st_size
         reader = contents(file, size_bytes, integrator, sha256, key)
         for piece in hashed(reader, sha256):

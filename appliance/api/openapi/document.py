@@ -29,7 +29,7 @@ from appliance.api.openapi.schemas import Schema, Schemas, array_of
 from appliance.api.wire import answers
 from appliance.domain.errors import ErrorCode
 from appliance.web import i18n, problems
-from appliance.web.responses import JSON
+from appliance.web.responses import JSON, PDF
 
 OPERATIONS: Final = (
     *backend.OPERATIONS,
@@ -214,6 +214,8 @@ def _responses(operation: Operation, schemas: Schemas, lang: str) -> dict[str, A
 def _codes(operation: Operation) -> frozenset[ErrorCode]:
     """Every error that it may answer with."""
     found = codes.ANY | codes.OF_CALLER[operation.caller] | operation.codes
+    if PDF in _media_types(operation):
+        found |= codes.STORED
     if "{" in operation.path:
         found |= codes.ADDRESS
     if not operation.passes_unknown:
@@ -223,6 +225,15 @@ def _codes(operation: Operation) -> frozenset[ErrorCode]:
         if JSON in operation.body.content:
             found |= codes.OBJECT
     return found
+
+
+def _media_types(operation: Operation) -> set[str]:
+    """Media types of the answers that are no errors."""
+    return {
+        media_type
+        for told in operation.told
+        for media_type in (told.media_type, *told.also)
+    }
 
 
 def _answered(operation: Operation, told: Told, schemas: Schemas) -> dict[str, Any]:

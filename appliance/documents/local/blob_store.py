@@ -44,6 +44,7 @@ from appliance.documents.document_files import (
     older,
     opens,
     read_document,
+    reading,
 )
 from appliance.documents.local.disk_reserve import Reserve
 from appliance.documents.local.folder_mark import DocumentMark
@@ -159,7 +160,7 @@ class LocalBlobStore:
         """Read them back, hashed again on the way.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+            ApplianceError: `STORE_UNAVAILABLE`; `DOCUMENT_DAMAGED`: missing or altered.
         """
         await self.check()
         key = await self._keys.get(integrator)
@@ -245,14 +246,14 @@ class LocalBlobStore:
         """Read them back in pieces, each known to be right before it is given.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+            ApplianceError: `STORE_UNAVAILABLE`; `DOCUMENT_DAMAGED`: missing or altered.
         """
         await self.check()
         key = await self._keys.get(integrator)
         path = self._folder / name_of(integrator, sha256)
 
         def look() -> int:
-            with named_faults(), path.open("rb") as file:
+            with reading(integrator, sha256), path.open("rb") as file:
                 reader = contents(file, _size_of(file), integrator, sha256, key)
                 if isinstance(reader, SealedReader):
                     next(iter(reader))
@@ -262,7 +263,7 @@ class LocalBlobStore:
         read = partial(asyncio.get_running_loop().run_in_executor, self._readers)
 
         async def pieces() -> AsyncIterator[bytes]:
-            with named_faults(), await read(path.open, "rb") as file:
+            with reading(integrator, sha256), await read(path.open, "rb") as file:
                 size = await read(_size_of, file)
                 reader = await read(contents, file, size, integrator, sha256, key)
                 whole = hashed(reader, sha256)

@@ -45,6 +45,7 @@ from appliance.documents.document_files import (
     named_document,
     named_faults,
     opens,
+    reading,
 )
 from appliance.documents.s3.bucket import PART_BYTES, Bucket, Stored
 from appliance.documents.s3.bucket_mark import BucketMark
@@ -145,7 +146,7 @@ class S3BlobStore:
         """Read them back, hashed again on the way.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+            ApplianceError: `STORE_UNAVAILABLE`; `DOCUMENT_DAMAGED`: missing or altered.
         """
         name = name_of(integrator, sha256)
         await self.check()
@@ -154,7 +155,7 @@ class S3BlobStore:
         def read() -> bytes:
             # A BytesIO grows in place and gives its buffer away uncopied.
             content = io.BytesIO()
-            with named_faults():
+            with reading(integrator, sha256):
                 file = BucketFile(self._bucket, name)
                 for piece in hashed(
                     contents(file, file.size_bytes, integrator, sha256, key), sha256
@@ -182,14 +183,14 @@ class S3BlobStore:
         """Read them back in pieces, each known to be right before it is given.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+            ApplianceError: `STORE_UNAVAILABLE`; `DOCUMENT_DAMAGED`: missing or altered.
         """
         name = name_of(integrator, sha256)
         await self.check()
         key = await self._keys.get(integrator)
 
         def look() -> tuple[int, BucketFile]:
-            with named_faults():
+            with reading(integrator, sha256):
                 file = BucketFile(self._bucket, name)
                 reader = contents(file, file.size_bytes, integrator, sha256, key)
                 if isinstance(reader, SealedReader):
@@ -203,7 +204,7 @@ class S3BlobStore:
         size, file = await self._run(look)
 
         async def pieces() -> AsyncIterator[bytes]:
-            with named_faults():
+            with reading(integrator, sha256):
                 reader = await self._run(
                     contents, file, file.size_bytes, integrator, sha256, key
                 )

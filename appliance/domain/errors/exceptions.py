@@ -7,7 +7,7 @@ catches, or for members that its answers always have.
 from collections.abc import Sequence
 
 from appliance.domain.errors.codes import ErrorCode
-from appliance.domain.errors.sentences import CHECK_DIGIT, SENTENCES
+from appliance.domain.errors.sentences import CHECK_DIGIT, DOCUMENTS_AWAY, SENTENCES
 from appliance.domain.text.sentences import fill
 from appliance.domain.vocab.certificates import StatementFault
 
@@ -230,7 +230,7 @@ class DocumentsAwayError(ApplianceError):
     """
 
     def __init__(self, reason: str = "") -> None:
-        super().__init__(ErrorCode.STORE_UNAVAILABLE)
+        super().__init__(ErrorCode.STORE_UNAVAILABLE, sentence=DOCUMENTS_AWAY)
         self.reason = reason
 
 
@@ -238,14 +238,14 @@ class DocumentMissingError(ApplianceError):
     """The store of documents is there, and does not have this one."""
 
     def __init__(self) -> None:
-        super().__init__(ErrorCode.STORE_UNAVAILABLE)
+        super().__init__(ErrorCode.DOCUMENT_DAMAGED)
 
 
 class DocumentAlteredError(ApplianceError):
     """A stored file that is not the document it is named by, or of another key."""
 
     def __init__(self) -> None:
-        super().__init__(ErrorCode.STORE_UNAVAILABLE)
+        super().__init__(ErrorCode.DOCUMENT_DAMAGED)
 
 
 class ChainRefusedError(ApplianceError):

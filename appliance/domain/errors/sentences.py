@@ -307,6 +307,10 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
         "try again later."
     ),
     ErrorCode.STORAGE_FULL: "There is no space left for documents; try again later.",
+    ErrorCode.DOCUMENT_DAMAGED: (
+        "The stored document is missing or damaged; whoever runs this installation can "
+        "bring it back from a backup."
+    ),
     ErrorCode.SANDBOX_UNAVAILABLE: "Documents cannot be examined right now.",
     ErrorCode.TSA_UNAVAILABLE: (
         "A timestamp cannot be obtained right now; try again soon."
@@ -436,3 +440,6 @@ SIGNED_MEANWHILE: Final = (
 SIGNER_REPEATED: Final = "{cuil} is there more than once: each person signs once."
 SIGNERS_TOO_MANY: Final = "There are {count} signers; at most {most} can sign in turn."
 """Of `FIELD_INVALID`, where each of the signers is well written."""
+
+DOCUMENTS_AWAY: Final = "The store of documents is not available; try again soon."
+"""The sentence of `STORE_UNAVAILABLE` where it is not the database."""

@@ -93,7 +93,7 @@ class BlobStore(Protocol):
         """Read them back, hashed again on the way.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+            ApplianceError: `STORE_UNAVAILABLE`; `DOCUMENT_DAMAGED`: missing or altered.
         """
         ...
 
@@ -130,7 +130,7 @@ class BlobStore(Protocol):
         """Read them back in pieces, each known to be right before it is given.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+            ApplianceError: `STORE_UNAVAILABLE`; `DOCUMENT_DAMAGED`: missing or altered.
         """
         ...
 
