@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from quart import current_app
 
@@ -14,7 +14,9 @@ from appliance.domain.errors import ApplianceError
 from appliance.operations.health.report import HealthReport, assess, unread
 from appliance.operations.metrics.facts import Facts
 from appliance.settings import SettingsError
-from hsm_config.profile import HsmProfile, load_profile
+
+if TYPE_CHECKING:
+    from hsm_config.profile import HsmProfile
 
 KEY: Final = "rubrica.health"
 """Extension of the application that keeps the last report."""
@@ -101,13 +103,16 @@ async def assessed() -> Assessment:
     return Assessment(report, checks, state, facts)
 
 
-def hsm_profile() -> HsmProfile | None:
+def hsm_profile() -> "HsmProfile | None":
     """The make of the HSM; None where the settings name none that is here."""
     return _profile(core().settings.hsm.profile)
 
 
 @cache
-def _profile(name: str) -> HsmProfile | None:
+def _profile(name: str) -> "HsmProfile | None":
+    # No other part of the console needs it.
+    from hsm_config.profile import load_profile  # noqa: PLC0415
+
     try:
         return load_profile(name)
     except SettingsError:

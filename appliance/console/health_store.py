@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Table, and_, exists, func, select
+from sqlalchemy import ColumnElement, Table, and_, exists, func, select
 
 from appliance.core.database.tables import (
     credential,
@@ -105,6 +105,6 @@ class ConsoleHealthStore(Store):
         )
         return int(found.scalar_one())
 
-    async def _count(self, table: Table, *conditions: object) -> int:
+    async def _count(self, table: Table, *conditions: ColumnElement[bool]) -> int:
         query = select(func.count()).select_from(table).where(*conditions)
         return int((await self._connection.execute(query)).scalar_one())
