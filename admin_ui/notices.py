@@ -33,6 +33,7 @@ _DONE: Final = {
     "password-set": N_("The password is changed."),
     "phone-changed": N_("The codes of the new phone count from now on."),
     "renewal-asked": N_("The renewal was requested."),
+    "request-asked-again": N_("This request takes the place of the one that failed."),
     "request-cancelled": N_("The request is cancelled."),
     "request-created": N_("The request is created."),
     "revocation-asked": N_("The revocation was requested."),

@@ -173,6 +173,7 @@ FACTS: Final = {
     "endpoint": N_("webhook"),
     "code": N_("code"),
     "reason": N_("reason"),
+    "cause": N_("cause"),
     "fields": N_("fields"),
     "documentSha256": N_("SHA-256 of the document"),
     "originalSha256": N_("SHA-256 of the document as received"),

@@ -133,12 +133,15 @@ def error(exc: ApplianceError) -> str:
     return told
 
 
-def reason(code: str) -> str:
+def reason(code: str, *, is_final: bool = False) -> str:
     """Say why something ended as it did, and what helps.
 
     Args:
         code: as it stands recorded: an error's, or one of the record's own.
+        is_final: nothing tries it again.
     """
+    if is_final and code in WHY_FOR_GOOD:
+        return say(WHY_FOR_GOOD[code])
     if code in WHY:
         return say(WHY[code])
     if code in _PLAIN:
@@ -215,10 +218,15 @@ WHY: Final[dict[str, str]] = {
         "The signer's certificate is not valid: see it on the person's page."
     ),
     ErrorCode.HSM_UNAVAILABLE.value: N_(
-        "The HSM could not be used; it is retried automatically. See Health."
+        "The HSM could not be used, so nothing was signed; the signer can sign again. "
+        "See Health."
     ),
     ErrorCode.TSA_UNAVAILABLE.value: N_(
-        "No timestamp could be obtained; it is retried automatically."
+        "No timestamp can be obtained; it is retried automatically."
+    ),
+    ErrorCode.DOCUMENT_DAMAGED.value: N_(
+        "The stored document is missing or damaged, so nothing was signed: bring it "
+        "back from a backup; then the signer can sign again."
     ),
     ErrorCode.STORAGE_FULL.value: N_("The documents' disk is full: make room on it."),
     ErrorCode.BUSY.value: N_("The key was in use at that moment: ask for it again."),
@@ -236,6 +244,32 @@ WHY: Final[dict[str, str]] = {
     "attempts used up": N_("It was tried several times in vain; the log says why."),
 }
 """Why something ended, and what helps, by the recorded code."""
+WHY_FOR_GOOD: Final[dict[str, str]] = {
+    ErrorCode.TSA_UNAVAILABLE.value: N_(
+        "No timestamp could be obtained in the time that there was, so the signature "
+        "was not delivered. It is not tried again."
+    ),
+    ErrorCode.REVOCATION_UNAVAILABLE.value: N_(
+        "Whether a certificate is revoked could not be checked in the time that there "
+        "was, so the signature was not delivered. It is not tried again."
+    ),
+    ErrorCode.HSM_UNAVAILABLE.value: N_(
+        "The HSM could not be used. It is not tried again."
+    ),
+    ErrorCode.STORE_UNAVAILABLE.value: N_(
+        "The documents could not be read or stored in the time that there was. It is "
+        "not tried again."
+    ),
+    ErrorCode.STORAGE_FULL.value: N_(
+        "The documents' disk was full. It is not tried again: make room first."
+    ),
+    ErrorCode.DOCUMENT_DAMAGED.value: N_(
+        "The stored document is missing or damaged. It is not tried again: bring it "
+        "back from a backup first."
+    ),
+}
+"""The same of a request that failed for good, where the word of its code tells of a
+next try."""
 
 FIELDS: Final = {
     "code": N_(
@@ -424,6 +458,7 @@ UPKEEP_REASONS: Final[dict[str, str]] = {
         "A certificate is revoked, or not trusted any more."
     ),
     ErrorCode.STORAGE_FULL.value: N_("The documents' disk is full."),
+    ErrorCode.DOCUMENT_DAMAGED.value: N_("A stored document is missing or damaged."),
 }
 """Why signed documents wait for their level, by the code of the last try."""
 

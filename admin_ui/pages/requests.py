@@ -24,8 +24,9 @@ from appliance.domain.identity import parse_cuil
 from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestBatchId, RequestId
 from appliance.domain.requests.levels import ProfileWishes, reaches
 from appliance.domain.requests.request import LEGAL_MOVES, RequestView
-from appliance.domain.vocab import RequestState, SignatureLevel
+from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
 from appliance.requests.intake import IntakeOrder
+from appliance.signing.request_again import may_be_asked_again
 from appliance.web.document_warnings import DAMAGES, FINDINGS
 from appliance.web.responses import file_response
 
@@ -246,9 +247,34 @@ async def one(number: str) -> Response:
         story=found.story,
         moving=view.state in _MOVING,
         cancellable=_cancellable(view),
+        cause=_cause(found),
+        signer_revoked=found.signer_revoked,
+        askable=may_be_asked_again(view),
         findings=[FINDINGS[kind] for kind in view.inspection.findings],
         damages=[DAMAGES[kind] for kind in view.repair.damage] if view.repair else [],
     )
+
+
+def _cause(found: RequestHistory) -> dict[str, str]:
+    """What the audit has of why it failed: `tsa` and `cause`, each perhaps empty."""
+    details = [
+        row.event.detail or {}
+        for row in found.story.page.rows
+        if row.event.event is EventKind.REQUEST_FAILED
+    ]
+    last = details[-1] if details else {}
+    return {name: str(last.get(name, "")) for name in ("tsa", "cause")}
+
+
+@blueprint.post("/<digits:number>/again")
+async def ask_again(number: str) -> Response:
+    """`POST /admin/requests/{id}/again`: a new request in the place of a failed one.
+
+    Raises:
+        ApplianceError: as `RequestAgain.ask`.
+    """
+    made = await core().request_again.ask(_id(number), session.actor(), ORIGIN)
+    return go("requests.one", number=str(made), done="request-asked-again")
 
 
 def _id(number: str) -> RequestId:

@@ -53,6 +53,7 @@ from appliance.pki.revocation_pins import RevocationPins
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.requests.intake import Intake
 from appliance.settings import Settings
+from appliance.signing.request_again import RequestAgain
 from appliance.signing.requests import Requests
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoint_address import AddressRules
@@ -69,6 +70,7 @@ class AdminServiceRegistry:
     sealer: Sealer
     lookup: LookupIndex
     requests: Requests
+    request_again: RequestAgain
     intake: Intake
     health: Health
     tasks: HsmTasks
@@ -118,6 +120,9 @@ async def open_admin(
         store = core.store
         revocations = Revocations(store, clock)
         trust = open_trust(core)
+        intake = Intake(
+            store, core.documents, core.inspector, clock, settings.documents
+        )
         stamping = Stamping(settings.stamp, settings.verify_url)
         invitations = Invitations(store, lookup, sealer, clock, settings)
         yield AdminServiceRegistry(
@@ -133,9 +138,8 @@ async def open_admin(
                 clock,
                 stamping,
             ),
-            intake=Intake(
-                store, core.documents, core.inspector, clock, settings.documents
-            ),
+            request_again=RequestAgain(store, core.documents, intake, clock),
+            intake=intake,
             health=Health(
                 store,
                 core.inspector,

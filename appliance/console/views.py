@@ -47,7 +47,7 @@ from appliance.domain.requests.levels import Upkeep, UpkeepCount
 from appliance.domain.requests.process import ProcessNote
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.requests.request_batch import RequestBatch
-from appliance.domain.vocab import EventKind, TaskKind
+from appliance.domain.vocab import EventKind, RequestState, TaskKind
 from appliance.identity.login import email_indexes
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.worker_store import WorkerStore
@@ -64,6 +64,7 @@ SPAN: Final = 20_000
 _NAMED: Final = 20
 """People, and administrators, whose rows are looked for in the audit."""
 _BLOCKED_SHOWN: Final = 5
+_WAITING: Final = frozenset({RequestState.PENDING, RequestState.WAITING})
 _Row = TypeVar("_Row")
 
 
@@ -83,6 +84,8 @@ class RequestHistory:
     """What its integrator says of it."""
     batch: RequestBatch | None
     """What it was asked for with, where it is one of many."""
+    signer_revoked: bool
+    """It waits for a signer whose certificate is revoked."""
 
 
 class ConsoleViews:
@@ -302,6 +305,7 @@ class ConsoleViews:
             rows = await transaction.audit.of_request(number)
             steps = tuple(await RequestStore(transaction).of_process(view.process))
             note = await ProcessStore(transaction).note(view.process)
+            shown = (await ProcessStore(transaction).signers([number]))[number]
             batch = view.batch and await RequestBatchStore(transaction).get(
                 view.integrator, view.batch
             )
@@ -311,7 +315,15 @@ class ConsoleViews:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
         story = AuditPage(Page(_without_leaving(rows), None), names)
         return RequestHistory(
-            view, signed, signer.row, steps, story, upkeep, note, batch or None
+            view,
+            signed,
+            signer.row,
+            steps,
+            story,
+            upkeep,
+            note,
+            batch or None,
+            view.state in _WAITING and shown.is_revoked,
         )
 
     async def audit(self, wanted: AuditFilter, cursor: str = "") -> AuditPage:

@@ -20,7 +20,8 @@ class SigningSettings(Section):
     key_s: Seconds = Field(default=60, le=300)
     """Time for the key phase after the claim, plus 1 s an item, in seconds."""
     finish_s: Seconds = 600
-    """Time for the finish phase, in seconds."""
+    """Time for the finish phase, from the moment that the key was used for the last
+    document of the command, in seconds."""
     lease_s: Seconds = 10
     """A worker's lease on an activation, in seconds."""
     renew_s: Seconds = 3

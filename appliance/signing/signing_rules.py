@@ -6,9 +6,10 @@ Source: decisions "repeating firmar".
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from appliance.domain.appearance.details import StampDetails
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode, RequestFailedError
 from appliance.domain.identity import Person
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.batch import SignBatch
@@ -146,6 +147,21 @@ def check_place_of_others(
             raise ApplianceError(ErrorCode.SIGNERS_LOCKED_OUT)
 
 
+_PASSING: Final = frozenset(
+    {
+        ErrorCode.DOCUMENT_DAMAGED,
+        ErrorCode.HSM_UNAVAILABLE,
+        ErrorCode.OVERLOADED,
+        ErrorCode.REVOCATION_UNAVAILABLE,
+        ErrorCode.SANDBOX_UNAVAILABLE,
+        ErrorCode.STORAGE_FULL,
+        ErrorCode.STORE_UNAVAILABLE,
+        ErrorCode.TSA_UNAVAILABLE,
+    }
+)
+"""Codes that pass by themselves, but for a request that they ended."""
+
+
 def standing(
     view: RequestView, signed: SignedDocumentView | None, fingerprint: str
 ) -> SignOutcome | None:
@@ -157,6 +173,7 @@ def standing(
         fingerprint: of the command.
 
     Raises:
+        RequestFailedError: the request failed for good, by a code that else passes.
         ApplianceError: what ended the attempt; `ALREADY_SIGNED`, `IN_PROGRESS`:
             it was given back, and another command has come since.
     """
@@ -169,5 +186,8 @@ def standing(
     given_back = view.state in {RequestState.PENDING, RequestState.FAILED}
     # Elsewhere the reason is what the signer wrote.
     if given_back and view.reason in ErrorCode.__members__:
-        raise ApplianceError(ErrorCode(view.reason))
+        code = ErrorCode(view.reason)
+        if view.state is RequestState.FAILED and code in _PASSING:
+            raise RequestFailedError(code)
+        raise ApplianceError(code)
     raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})

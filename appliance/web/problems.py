@@ -12,7 +12,12 @@ from typing import Final
 from quart import Response
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from appliance.domain.errors import ApplianceError, ErrorCode, SeveralFaultsError
+from appliance.domain.errors import (
+    ApplianceError,
+    ErrorCode,
+    RequestFailedError,
+    SeveralFaultsError,
+)
 from appliance.domain.vocab import BatchState, RequestState
 from appliance.web import i18n
 from appliance.web.allowed_values import in_words
@@ -274,6 +279,8 @@ _PASSING_STATES: Final = frozenset(
 
 def _category(error: ApplianceError) -> Category:
     """Next step of a client: that of the code, but where a state will pass."""
+    if isinstance(error, RequestFailedError):
+        return _TERMINAL
     passes = error.params.get("estado") in _PASSING_STATES
     if error.code is ErrorCode.STATE and passes:
         return _RETRY
@@ -294,7 +301,8 @@ def members(error: ApplianceError, lang: str) -> dict[str, object]:
         "code": error.code.value,
         "category": _category(error).value,
     }
-    if answer.retry_after_s is not None:
+    is_final = isinstance(error, RequestFailedError)
+    if answer.retry_after_s is not None and not is_final:
         told.setdefault("retryAfter", answer.retry_after_s)
     return told
 

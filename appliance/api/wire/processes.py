@@ -457,10 +457,17 @@ def _signer(
         "nombre": shown.name,
         "sello": _look(view),
         "estado": view.state.value,
-        "motivo": view.reason or None,
+        "motivo": view.reason or _obstacle(view, shown),
         "nivel": versions[-1].level if versions else None,
         "versiones": [representations.version(each) for each in versions],
     }
+
+
+def _obstacle(view: RequestView, shown: SignerShown) -> str | None:
+    """Code of what keeps a request from being signed that waits; None for nothing."""
+    waits = view.state in {RequestState.PENDING, RequestState.WAITING}
+    is_kept = waits and shown.is_revoked
+    return ErrorCode.CERTIFICATE_NOT_USABLE.value if is_kept else None
 
 
 def _look(view: RequestView) -> answers.SignatureLook | None:

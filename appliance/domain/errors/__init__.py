@@ -29,6 +29,7 @@ from appliance.domain.errors.exceptions import (
     PageOutOfRangeError,
     PresetFixedError,
     ProfileDiffersError,
+    RequestFailedError,
     SignersInvalidError,
     TsaUnavailableError,
 )
@@ -143,6 +144,7 @@ __all__ = [
     "PageOutOfRangeError",
     "PresetFixedError",
     "ProfileDiffersError",
+    "RequestFailedError",
     "SeveralFaultsError",
     "SignersInvalidError",
     "TsaUnavailableError",

@@ -7,7 +7,12 @@ catches, or for members that its answers always have.
 from collections.abc import Sequence
 
 from appliance.domain.errors.codes import ErrorCode
-from appliance.domain.errors.sentences import CHECK_DIGIT, DOCUMENTS_AWAY, SENTENCES
+from appliance.domain.errors.sentences import (
+    CHECK_DIGIT,
+    DOCUMENTS_AWAY,
+    FAILED_FOR_GOOD,
+    SENTENCES,
+)
 from appliance.domain.text.sentences import fill
 from appliance.domain.vocab.certificates import StatementFault
 
@@ -277,6 +282,17 @@ class CertificateUnverifiableError(ApplianceError):
     def __init__(self, reason: str) -> None:
         super().__init__(ErrorCode.CERTIFICATE_UNVERIFIABLE)
         self.reason = reason
+
+
+class RequestFailedError(ApplianceError):
+    """A request that failed for good, by a code that else passes by itself.
+
+    Args:
+        code: why.
+    """
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code, params={"code": code.value}, sentence=FAILED_FOR_GOOD)
 
 
 class HsmUnavailableError(ApplianceError):

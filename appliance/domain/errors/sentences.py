@@ -443,3 +443,8 @@ SIGNERS_TOO_MANY: Final = "There are {count} signers; at most {most} can sign in
 
 DOCUMENTS_AWAY: Final = "The store of documents is not available; try again soon."
 """The sentence of `STORE_UNAVAILABLE` where it is not the database."""
+FAILED_FOR_GOOD: Final = (
+    "The request has failed for good ({code}) and is not tried again: ask for the "
+    "signature with a new request."
+)
+"""The sentence of a code that ended a request, where it else passes by itself."""
