@@ -100,10 +100,11 @@ async def _requests(
     batch: RequestBatchId,
     certificate: bytes,
 ) -> list[RequestId]:
-    """Have requests alone, in a batch, in turn, rejected, and signed."""
+    """Have requests alone, in a batch, in turn, rejected, failed, and signed."""
     ana, luis = people
     record = console.services.record
     pending = RequestId(await console.request(ANA_DIGITS))
+    failed = RequestId(await console.request(ANA_DIGITS, "fallido.pdf"))
     acme = (await record.view(pending)).integrator
     repair = Repair("ab" * 32, (min(Damage),))
     grouped = await record.add_request(ana, integrator=acme, batch=batch, repair=repair)
@@ -118,6 +119,9 @@ async def _requests(
         await RequestStore(transaction).move(
             rejected, RequestState.PENDING, RequestState.REJECTED, "No es mío."
         )
+        await RequestStore(transaction).move(
+            failed, RequestState.PENDING, RequestState.FAILED, "TSA_UNAVAILABLE"
+        )
     await record.begin(Signer(ana, f"person:{ana}", (), record.now), [signed])
     worker = record.claiming()
     work = await worker.claim_next()
@@ -130,7 +134,7 @@ async def _requests(
     async with record.store.write() as transaction:
         raised = replace(view, level="B-T", version=2)
         await DocumentStore(transaction).sealed(signed, raised, record.now)
-    return [pending, grouped, first, rejected, signed]
+    return [pending, grouped, first, rejected, failed, signed]
 
 
 async def _unready(

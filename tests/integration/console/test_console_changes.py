@@ -13,6 +13,7 @@ from tests.integration.console.forms import (
     begin_anew,
     change_telephone,
     enter,
+    failed_request,
     from_page,
     given_up,
     invitation,
@@ -51,6 +52,7 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
     )
     await lock(console, person)
     invited = await console.person("20267565393", "Luis", enrolled=False)
+    failed = await failed_request(console)
     file = {"integrator": "acme", "cuil": ANA, "days": ""}
     here = f"/admin/people/{person}"
     held = await hold(console.services.store, person, ANA_DIGITS, console.clock.now())
@@ -103,7 +105,8 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
         "integrators.set_vouch": console.post(f"{HERE}/vouch", allow="yes"),
         "integrators.disable": console.post(f"{HERE}/disable"),
         "integrators.enable": console.post(f"{HERE}/enable"),
-        "requests.cancel": console.post("/admin/requests/1/cancel"),
+        "requests.ask_again": console.post(f"/admin/requests/{failed}/again"),
+        "requests.cancel": console.post("/admin/requests/2/cancel"),
         "administrators.end_sessions": proven(console, f"{eva}/sessions"),
         "administrators.disable": proven(console, f"{eva}/disable"),
         "administrators.enable": proven(console, f"{eva}/enable"),

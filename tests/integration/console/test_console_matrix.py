@@ -141,6 +141,7 @@ _RIGHT: Final[dict[str, dict[str, str]]] = {
     "person.enable": {},
     "requests.create": {"integrator": "acme", "cuil": ANA_DIGITS, "days": "30"},
     "requests.cancel": {},
+    "requests.ask_again": {},
     "credentials.renew": {},
     "credentials.import_chain": {},
     "credentials.revoke": {"reason": "superseded"},
