@@ -22,16 +22,15 @@ _TARGETS: Final = ("rubrica-signing@1.service", "rubrica-signing@2.service")
 def left_out() -> list[str]:
     """Roles that are not of this host, in order: their units are masked.
 
-    Signing is, where every worker is masked that rubrica.target starts or that is
-    loaded.
+    Signing is, where every worker is masked that rubrica.target starts, that is enabled
+    or that is loaded.
     """
     out = [
         role
         for role in _ALL
         if role != "signing" and is_masked(f"rubrica-{role}.service")
     ]
-    workers = {*_TARGETS, *shown(_WORKERS, "Id").split()}
-    if all(map(is_masked, workers)):
+    if all(map(is_masked, _workers())):
         out.append("signing")
     return sorted(out)
 
@@ -42,10 +41,14 @@ def signing_workers() -> Sequence[str]:
     These are the units that rubrica.target starts, those that are enabled, and those
     that systemd has loaded.
     """
+    return [unit for unit in _workers() if not is_masked(unit)]
+
+
+def _workers() -> list[str]:
+    """Units of signing workers that this host has, masked ones included."""
     found = {*_TARGETS, *_listed("list-unit-files"), *_listed("list-units", "--all")}
     # The template itself is no worker.
-    workers = sorted(unit for unit in found if "@." not in unit)
-    return [unit for unit in workers if not is_masked(unit)]
+    return sorted(unit for unit in found if "@." not in unit)
 
 
 def _listed(*command: str) -> list[str]:
