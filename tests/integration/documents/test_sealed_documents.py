@@ -150,7 +150,7 @@ async def test_harmed_file_does_not_open(
     for read in (documents.get(ONE, sha256), read_whole(documents, sha256)):
         with pytest.raises(ApplianceError) as caught:
             await read
-        assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+        assert caught.value.code is ErrorCode.DOCUMENT_DAMAGED
 
 
 async def test_stream_gives_nothing_past_what_is_right(
@@ -196,7 +196,7 @@ async def test_file_in_anothers_place_does_not_open(
     for integrator, wanted in ((ONE, sha256), (TWO, other)):
         with pytest.raises(ApplianceError) as caught:
             await documents.get(integrator, wanted)
-        assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+        assert caught.value.code is ErrorCode.DOCUMENT_DAMAGED
     assert await documents.get(ONE, other) == PDF + b"\n"
 
 
@@ -246,5 +246,5 @@ async def test_shredded_integrators_documents_do_not_open(
     with pytest.raises(ApplianceError) as caught:
         await documents.get(ONE, sha256)
 
-    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+    assert caught.value.code is ErrorCode.DOCUMENT_DAMAGED
     assert await documents.get(TWO, sha256) == PDF

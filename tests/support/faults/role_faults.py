@@ -4,6 +4,7 @@ with stopped(appliance, "signing-1"), token_away(appliance, "pki"):
 ...
 """
 
+import json
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from typing import Final
 
 import psutil
 
+from appliance.core.metrics_file import FORMAT
 from tests.support.appliance.appliance import Appliance
 from tests.support.processes.other_version import other_version
 from tests.support.processes.rubrica import command_line
@@ -80,6 +82,23 @@ def garbage(appliance: Appliance) -> Iterator[None]:
     """A file that holds no figures, beside those that do."""
     file = appliance.settings.metrics_dir / "embed" / "9.json"
     file.write_bytes(b"\0" * 1000)
+    try:
+        yield
+    finally:
+        file.unlink()
+
+
+@contextmanager
+def handed_over(appliance: Appliance, name: str) -> Iterator[None]:
+    """A figure of a ninth worker, which is 1.
+
+    Args:
+        appliance: that it belongs to.
+        name: of the figure.
+    """
+    file = appliance.settings.metrics_dir / "signing" / "9.json"
+    content = {"format": FORMAT, "samples": [[name, {}, 1.0]], "host": "sign-9"}
+    file.write_text(json.dumps(content))
     try:
         yield
     finally:
