@@ -464,7 +464,9 @@ def test_hsm_of_production_that_is_software(monitored_installation: Watched) -> 
     with (
         monitored_installation.hurting("RubricaSoftwareHsm"),
         handed_over(
-            monitored_installation.appliance, "rubrica_hsm_software_in_production"
+            monitored_installation.appliance,
+            "signing",
+            rubrica_hsm_software_in_production=1,
         ),
     ):
         monitored_installation.prometheus.until_firing("RubricaSoftwareHsm")

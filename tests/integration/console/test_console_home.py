@@ -85,7 +85,7 @@ async def mark(console: Console, path: str = "/admin/people") -> tuple[str, str]
     look_again(console)
     text = (await console.get(path)).text
     found = re.search(
-        r'<span id="health-mark".*?data-tone="(\w+)">(.*?)</span></span>',
+        r'<span id="health-mark".*?data-tone="(\w+)" .*?hidden>(.*?)</span>',
         text,
         re.DOTALL,
     )

@@ -6,7 +6,9 @@ with stopped(appliance, "signing-1"), token_away(appliance, "pki"):
 
 import json
 import signal
+import socket
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,17 +91,29 @@ def garbage(appliance: Appliance) -> Iterator[None]:
 
 
 @contextmanager
-def handed_over(appliance: Appliance, name: str) -> Iterator[None]:
-    """A figure of a ninth worker, which is 1.
+def handed_over(appliance: Appliance, role: str, **figures: float) -> Iterator[None]:
+    """Figures of a ninth process of a role, which go on being handed over.
 
     Args:
         appliance: that it belongs to.
-        name: of the figure.
+        role: of the process.
+        figures: values by name.
     """
-    file = appliance.settings.metrics_dir / "signing" / "9.json"
-    content = {"format": FORMAT, "samples": [[name, {}, 1.0]], "host": "sign-9"}
-    file.write_text(json.dumps(content))
+    file = appliance.settings.metrics_dir / role / "9.json"
+    samples = [[name, {}, value] for name, value in figures.items()]
+    host = socket.gethostname()
+    file.write_text(json.dumps({"format": FORMAT, "samples": samples, "host": host}))
+    ended = threading.Event()
+
+    def go_on() -> None:
+        while not ended.wait(1):
+            file.touch()
+
+    process = threading.Thread(target=go_on)
+    process.start()
     try:
         yield
     finally:
+        ended.set()
+        process.join()
         file.unlink()

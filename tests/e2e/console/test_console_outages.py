@@ -1,0 +1,151 @@
+"""The drill of an outage: *Inicio* and the menu say by themselves what is broken."""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+import pytest
+from playwright.async_api import expect
+
+from appliance.domain.requests.levels import ProfileWishes
+from appliance.domain.vocab import SignatureLevel, TimestampPolicy
+from tests.support.appliance.administrators import new_administrator
+from tests.support.appliance.appliance import Appliance
+from tests.support.appliance.http_calls import sign
+from tests.support.browsers.browsers import SCHEMES, Opener, axe
+from tests.support.documents import pdfs
+from tests.support.faults.fault_injection import execute, harmed
+from tests.support.faults.role_faults import handed_over, stopped
+from tests.support.services.fake_tsa import Mode
+from tests.support.services.outside_services import (
+    FIRST,
+    OutsideServices,
+    running_outside_services,
+)
+
+_LONG_MS: Final = 120_000
+"""A process counts as silent after 15 s; the rest is the machine's."""
+_TROUBLES: Final = (
+    ("Un proceso no está funcionando", "workers"),
+    ("El disco de los documentos está casi lleno", "ground"),
+    ("Una autoridad de sellado de tiempo no responde", "tsas"),
+    ("Hay webhooks que no se entregan", "delivery"),
+    ("Hay correos que no se entregan", "delivery"),
+    ("No hay una copia de seguridad reciente", "ground"),
+)
+_DISK: Final = {
+    "rubrica_record_up": 1.0,
+    "rubrica_documents_disk_free_bytes": 400_000_000.0,
+}
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[OutsideServices]:
+    """Timestamping authorities outside."""
+    with running_outside_services() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def own(world: OutsideServices) -> Iterator[Appliance]:
+    """An appliance that the drill may break."""
+    with harmed(more=world.settings) as made:
+        yield made
+
+
+@contextmanager
+def written(
+    appliance: Appliance, table: str, columns: str, values: str
+) -> Iterator[None]:
+    """A row, as a role would write it, for the time of a block."""
+    execute(appliance, f"INSERT INTO {table} ({columns}) {values}")
+    try:
+        yield
+    finally:
+        first = columns.partition(",")[0]
+        execute(appliance, f"DELETE FROM {table} WHERE {first} IN ('drill', 'backup')")  # noqa: S608 (ours)
+
+
+@contextmanager
+def outage(own: Appliance, world: OutsideServices) -> Iterator[None]:
+    """All of it at once: worker, TSA, mail, webhook, backup, disk."""
+    person = own.new_person()
+    level, preferred = SignatureLevel.B_T, TimestampPolicy.PREFERRED
+    wishes = ProfileWishes(level, preferred, tsa=(FIRST,))
+    request = own.new_request(person, pdfs.one_page(), wishes=wishes)
+    at = "2026-01-01 00:00:00.000000"
+    with ExitStack() as faults:
+        world.first.mode = Mode.HTTP_ERROR
+        with own.client(person) as client:
+            assert sign(client, person, request).is_success
+        for each in (
+            written(
+                own,
+                "webhook_endpoint",
+                "id, integrator, url, label, events, secret_sealed, created, "
+                "failing_since",
+                f"SELECT 'drill', id, 'https://a/', '', '[]', '', '{at}', '{at}' "  # noqa: S608 (ours)
+                "FROM integrator LIMIT 1",
+            ),
+            written(
+                own,
+                "mail_message",
+                "id, person, kind, detail, state, answer, tries, due, created, ended, "
+                "fence",
+                "SELECT 'drill', id, 'invitation', '{}', 'refused', '550', 1, "  # noqa: S608 (ours)
+                f"'{at}', '{at}', '2100-01-01 00:00:00.000000', 0 FROM person LIMIT 1",
+            ),
+            written(
+                own,
+                "installation",
+                "name, value",
+                "VALUES ('backup', '2026-01-01T00:00:00+00:00')",
+            ),
+            handed_over(own, "chores", **_DISK),
+            stopped(own, "signing-2"),
+        ):
+            faults.enter_context(each)
+        yield
+    world.first.mode = Mode.GOOD
+
+
+@pytest.mark.parametrize("size", ["phone", "desktop"])
+async def test_outage_is_told_wherever_an_administrator_stands(
+    size: str, open_page: Opener, own: Appliance, world: OutsideServices
+) -> None:
+    """Nobody reloads a page; from *Inicio* the keyboard leads to what is wrong."""
+    marta = new_administrator(own)
+    home, people = await open_page(size), await open_page(size)
+    await marta.sign_in(home, "/admin/")
+    await marta.sign_in(people, "/admin/people")
+    mark = people.locator("#health-mark .mark")
+    troubles = home.locator(".troubles li")
+
+    with outage(own, world):
+        for title, section in _TROUBLES:
+            told = troubles.filter(has_text=title)
+            await expect(told.first).to_be_visible(timeout=_LONG_MS)
+            link = told.first.get_by_role("link")
+            await expect(link).to_have_attribute("href", f"/admin/health#{section}")
+        await expect(mark).to_have_attribute("data-tone", "bad", timeout=_LONG_MS)
+        await expect(people.locator("#health-said")).to_contain_text(
+            "Hay algo que no funciona."
+        )
+        for scheme in SCHEMES:
+            await home.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            assert await axe(home) == []
+            await open_page.picture(home, f"console-outage-{size}-{scheme}", full=True)
+        await open_page.picture(people, f"console-outage-mark-{size}")
+        await troubles.first.get_by_role("link").focus()
+        await home.keyboard.press("Enter")
+        await expect(home).to_have_url(re.compile("/admin/health#workers$"))
+        await expect(home.locator("h2#workers")).to_be_in_viewport()
+        assert await axe(home) == []
+        await open_page.picture(home, f"console-outage-health-{size}", full=True)
+
+    await home.goto(marta.url())
+    for title, _ in _TROUBLES:
+        if "sellado" not in title:
+            gone = troubles.filter(has_text=title)
+            await expect(gone).to_have_count(0, timeout=_LONG_MS)
