@@ -1,6 +1,7 @@
 """The drill of an outage: *Inicio* and the menu say by themselves what is broken."""
 
 import re
+import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
@@ -34,6 +35,7 @@ _TROUBLES: Final = (
     ("Hay correos que no se entregan", "delivery"),
     ("No hay una copia de seguridad reciente", "ground"),
 )
+_LATER: Final = "2100-01-01 00:00:00.000000"
 _DISK: Final = {
     "rubrica_record_up": 1.0,
     "rubrica_documents_disk_free_bytes": 400_000_000.0,
@@ -55,16 +57,13 @@ def own(world: OutsideServices) -> Iterator[Appliance]:
 
 
 @contextmanager
-def written(
-    appliance: Appliance, table: str, columns: str, values: str
-) -> Iterator[None]:
-    """A row, as a role would write it, for the time of a block."""
-    execute(appliance, f"INSERT INTO {table} ({columns}) {values}")
+def written(appliance: Appliance, begin: str, end: str) -> Iterator[None]:
+    """What a role would write to the record, for the time of a block."""
+    execute(appliance, begin)
     try:
         yield
     finally:
-        first = columns.partition(",")[0]
-        execute(appliance, f"DELETE FROM {table} WHERE {first} IN ('drill', 'backup')")  # noqa: S608 (ours)
+        execute(appliance, end)
 
 
 @contextmanager
@@ -79,28 +78,27 @@ def outage(own: Appliance, world: OutsideServices) -> Iterator[None]:
         world.first.mode = Mode.HTTP_ERROR
         with own.client(person) as client:
             assert sign(client, person, request).is_success
+        hook = secrets.token_hex(8)
         for each in (
             written(
                 own,
-                "webhook_endpoint",
-                "id, integrator, url, label, events, secret_sealed, created, "
-                "failing_since",
-                f"SELECT 'drill', id, 'https://a/', '', '[]', '', '{at}', '{at}' "  # noqa: S608 (ours)
-                "FROM integrator LIMIT 1",
+                "INSERT INTO webhook_endpoint (id, integrator, url, label, events, "  # noqa: S608 (ours)
+                f"secret_sealed, created, failing_since) SELECT '{hook}', id, "
+                f"'https://a/', '', '[]', '', '{at}', '{at}' FROM integrator LIMIT 1",
+                f"UPDATE webhook_endpoint SET removed = '{at}' WHERE id = '{hook}'",  # noqa: S608 (ours)
             ),
             written(
                 own,
-                "mail_message",
-                "id, person, kind, detail, state, answer, tries, due, created, ended, "
-                "fence",
-                "SELECT 'drill', id, 'invitation', '{}', 'refused', '550', 1, "  # noqa: S608 (ours)
-                f"'{at}', '{at}', '2100-01-01 00:00:00.000000', 0 FROM person LIMIT 1",
+                "INSERT INTO mail_message (id, person, kind, detail, state, answer, "  # noqa: S608 (ours)
+                "tries, due, created, ended, fence) SELECT 'drill', id, 'invitation', "
+                f"'{{}}', 'refused', '550', 1, '{at}', '{at}', '{_LATER}', 0 "
+                "FROM person LIMIT 1",
+                "DELETE FROM mail_message WHERE id = 'drill'",
             ),
             written(
                 own,
-                "installation",
-                "name, value",
-                "VALUES ('backup', '2026-01-01T00:00:00+00:00')",
+                f"INSERT INTO installation (name, value) VALUES ('backup', '{at}Z')",  # noqa: S608 (ours)
+                "DELETE FROM installation WHERE name = 'backup'",
             ),
             handed_over(own, "chores", **_DISK),
             stopped(own, "signing-2"),
@@ -118,7 +116,7 @@ async def test_outage_is_told_wherever_an_administrator_stands(
     marta = new_administrator(own)
     home, people = await open_page(size), await open_page(size)
     await marta.sign_in(home, "/admin/")
-    await marta.sign_in(people, "/admin/people")
+    await people.goto(marta.url("/admin/people"))
     mark = people.locator("#health-mark .mark")
     troubles = home.locator(".troubles li")
 
