@@ -148,3 +148,35 @@ async def test_outage_is_told_wherever_an_administrator_stands(
         if "sellado" not in title:
             gone = troubles.filter(has_text=title)
             await expect(gone).to_have_count(0, timeout=_LONG_MS)
+
+
+@pytest.mark.parametrize("size", ["phone", "desktop"])
+async def test_failed_request_is_asked_again(
+    size: str, open_page: Opener, own: Appliance
+) -> None:
+    """Its page says why, that nothing tries it again, and the keyboard asks again."""
+    person = own.new_person()
+    request = own.new_request(person, pdfs.one_page(f"de nuevo {size}"))
+    execute(
+        own,
+        "UPDATE signature_request SET state = 'fallida', reason = 'TSA_UNAVAILABLE' "  # noqa: S608 (ours)
+        f"WHERE id = {request}",
+    )
+    marta = new_administrator(own)
+    page = await open_page(size)
+    await marta.sign_in(page, f"/admin/requests/{request}")
+    alert = page.locator("#request .alert")
+    await expect(alert).to_contain_text("No se reintenta.")
+    for scheme in SCHEMES:
+        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        assert await axe(page) == []
+        await open_page.picture(page, f"console-failed-{size}-{scheme}")
+
+    await page.get_by_role("button", name="Pedir de nuevo").focus()
+    await page.keyboard.press("Enter")
+
+    await expect(page.get_by_text("reemplaza a la que falló")).to_be_visible()
+    assert not page.url.endswith(f"/{request}")
+    with own.client(person) as client:
+        answer = sign(client, person, int(page.url.rpartition("/")[2]))
+    assert answer.is_success
