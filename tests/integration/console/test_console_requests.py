@@ -292,7 +292,8 @@ async def test_failed_request_names_its_tsa_and_what_it_said(console: Console) -
     await console.person()
     request = await failed_request(console)
     async with console.services.store.write() as transaction:
-        why = {"reason": "TSA_UNAVAILABLE", "tsa": "sello", "cause": "HTTP status 503"}
+        why: dict[str, object] = {"reason": "TSA_UNAVAILABLE", "tsa": "sello"}
+        why["cause"] = "HTTP status 503"
         transaction.audit.add(
             AuditEvent(EventKind.REQUEST_FAILED, "system", request=request, detail=why)
         )
