@@ -40,6 +40,7 @@ from appliance.api.openapi import routes as openapi
 from appliance.domain.vocab import Environment
 from appliance.web import sdk
 from appliance.web.app import create_app, rest_face
+from appliance.web.content_negotiation import as_octets
 from appliance.web.made_once import MadeOnce
 from appliance.web.rate_limit import AddressRate
 from appliance.web.server.public_path import PublicPaths, paths_of
@@ -64,6 +65,7 @@ def create_api(core: ApiCore, known: Container[str] = ()) -> Quart:
         ),
     )
     app.extensions[KEY] = core
+    app.after_request(as_octets)
     web = core.settings.web
     if prefixes := paths_of(web.base_url, web.web_url):
         under = PublicPaths(app.asgi_app, prefixes)

@@ -16,7 +16,7 @@ from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.requests.uploads import UploadOrder
 from appliance.web import body, i18n, request_log
 from appliance.web.auth import public
-from appliance.web.responses import JSON, PDF, file_response, json_response
+from appliance.web.responses import JSON, OCTETS, PDF, file_response, json_response
 
 blueprint = Blueprint("integration_documents", __name__)
 
@@ -70,14 +70,13 @@ async def _document() -> NamedDocument:
     match request.mimetype:
         case "application/json":
             return documents.document_in_json(await body.read_document_object())
-        case "application/pdf":
+        case "application/pdf" | "application/octet-stream":
             name = documents.name_beside(documents.name_of_disposition())
-            content = await body.read_document()
+            content = await body.read_document(OCTETS)
             return NamedDocument(name, content, repairs=documents.repairs_by_query())
         case _:
-            raise ApplianceError(
-                ErrorCode.CONTENT_TYPE, extras={"allowed": [PDF, body.MULTIPART, JSON]}
-            )
+            allowed = [PDF, OCTETS, body.MULTIPART, JSON]
+            raise ApplianceError(ErrorCode.CONTENT_TYPE, extras={"allowed": allowed})
 
 
 def _address(rest: str) -> str:

@@ -19,6 +19,7 @@ from appliance.api.openapi.operation import (
 from appliance.api.wire import (
     backend_answers,
     batches,
+    combinations,
     documents,
     processes,
     signers,
@@ -29,7 +30,7 @@ from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.requests.request_batch import MOST_OF_BATCH
 from appliance.domain.vocab import RequestState, WebhookEvent
 from appliance.web.body import MULTIPART, PART_LENGTH
-from appliance.web.responses import JSON, PDF
+from appliance.web.responses import JSON, OCTETS, PDF
 
 _AT: Final = "/api/integration"
 _READ, _WRITE = ApiKeyScope.REQUESTS_READ, ApiKeyScope.REQUESTS_WRITE
@@ -37,30 +38,26 @@ _OK, _CREATED, _ACCEPTED = HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTE
 GONE: Final = Told(HTTPStatus.NO_CONTENT)
 _FILE: Final = {"type": "string", "format": "binary", "contentMediaType": PDF}
 _ONE_DOCUMENT: Final = {
-    "required": ["documento"],
-    "properties": {
-        "documento": {
-            "type": "object",
-            "oneOf": [
-                {"required": [name], "properties": {name: {"type": "string"}}}
-                for name in ("documentoId", "contenido")
-            ],
-        }
-    },
+    "if": {"required": ["firmantes"]},
+    "then": combinations.given(
+        "documento",
+        combinations.exactly_one("documentoId", "contenido", value=combinations.TEXT),
+    ),
 }
 """Of JSON, which brings no file beside it."""
 _DOCUMENTS_IN_JSON: Final = {
-    "properties": {
-        "documentos": {
+    "if": {"required": ["documentos"]},
+    "then": combinations.given(
+        "documentos",
+        {
             "items": {
                 "properties": {"archivo": {"type": "null"}},
-                "oneOf": [
-                    {"required": [name], "properties": {name: {"type": "string"}}}
-                    for name in ("documentoId", "contenido")
-                ],
+                **combinations.exactly_one(
+                    "documentoId", "contenido", value=combinations.TEXT
+                ),
             }
-        }
-    }
+        },
+    ),
 }
 """The same of a batch."""
 _LISTED: Final = [each for each in RequestState if each is not RequestState.WAITING]
@@ -323,6 +320,7 @@ OTHERS: Final = (
         body=BodyIn(
             {
                 PDF: Sent(_FILE),
+                OCTETS: Sent(_FILE),
                 MULTIPART: _parts(file=_FILE),
                 JSON: Sent(documents.UploadBody),
             }

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from appliance.api.openapi import codes, parameters
 from appliance.api.openapi.operation import (
+    BINARY,
     BodyIn,
     Caller,
     Operation,
@@ -21,7 +22,7 @@ from appliance.domain.errors import ErrorCode as E
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.vocab import RequestState
 from appliance.web.body import MULTIPART
-from appliance.web.responses import JSON, PDF
+from appliance.web.responses import JSON, OCTETS, PDF
 
 _OK, _ACCEPTED = HTTPStatus.OK, HTTPStatus.ACCEPTED
 _PNG: Final = "image/png"
@@ -42,9 +43,7 @@ def _json(kind: Any) -> BodyIn:
 
 
 def _bytes(media_type: str) -> BodyIn:
-    return BodyIn(
-        {media_type: Sent({"type": "string", "contentMediaType": media_type})}
-    )
+    return BodyIn({name: Sent(BINARY) for name in (media_type, OCTETS)})
 
 
 def _operation(
@@ -222,6 +221,7 @@ _REQUESTS: Final = (
             _OK,
             answers.SignedAnswer,
             also=(PDF,),
+            is_file=True,
             may_have=("ETag", "Content-Disposition"),
         ),
         {*_GONE, E.NOT_SIGNED_YET, E.STATE, E.QUERY_INVALID},

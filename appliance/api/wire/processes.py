@@ -6,13 +6,18 @@ Source: docs/api.md "Requests of a backend".
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import combinations
 from typing import Annotated, Any, ClassVar, Final, cast
 
 from pydantic import Field
 from quart import request
 
-from appliance.api.wire import answers, backend_answers, query, representations
+from appliance.api.wire import (
+    answers,
+    backend_answers,
+    combinations,
+    query,
+    representations,
+)
 from appliance.api.wire.fields import (
     MOMENTS,
     Body,
@@ -134,14 +139,9 @@ def reminded(
 class SessionWanted(Body):
     """What a session is to be opened for; with none, for whatever comes."""
 
-    KEYWORDS: ClassVar[Mapping[str, Any]] = {
-        "not": {
-            "anyOf": [
-                {"required": list(both)}
-                for both in combinations(("procesoId", "solicitudId", "loteId"), 2)
-            ]
-        }
-    }
+    KEYWORDS: ClassVar[Mapping[str, Any]] = combinations.at_most_one(
+        "procesoId", "solicitudId", "loteId"
+    )
     process: Annotated[str | None, text(36)] = Field(None, alias="procesoId")
     request: Annotated[int | None, whole(1, MAX_REQUEST_ID)] = Field(
         None, alias="solicitudId"
