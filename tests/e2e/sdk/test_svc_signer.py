@@ -1,5 +1,6 @@
 """<svc-signer> in browsers: around the real frame, and around one that is played."""
 
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +10,10 @@ import httpx
 import pytest
 from playwright.async_api import Frame, Page, expect
 
+from appliance.core.system.catalogues import LANGUAGES
 from appliance.web import sdk
 from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.backends import backend_of
 from tests.support.browsers import ceremony
 from tests.support.browsers.browsers import Opener, axe
 from tests.support.browsers.frame_host import ALLOW, FrameSite
@@ -101,6 +104,36 @@ async def sign_on_the_sample_page(
     await expect(page.locator("#estado")).to_have_text(
         re.compile("^Firmado: .+[.]pdf$")
     )
+
+
+def served_sample(appliance: Appliance, lang: str) -> str:
+    """The page that the documentation of an appliance shows, as a reader copies it."""
+    shown = httpx.get(
+        f"{appliance.base_url}/docs/{lang}/sdk", verify=NO_TLS, timeout=CALL_S
+    ).text
+    (page,) = re.findall(r'<code class="language-html">(.*?)</code>', shown, re.DOTALL)
+    return html.unescape(page)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+async def test_page_of_the_documentation_signs(
+    appliance: Appliance, site: FrameSite, person: TestPerson, page: Page, lang: str
+) -> None:
+    """Copied as it stands, with a backend behind it and a person of one's own."""
+    with backend_of(appliance, code=site.code) as backend:
+        process = backend.made(PDF, person)["procesoId"]
+        opened = backend.client.post(
+            "/api/integration/sessions", json={"procesoId": process}
+        )
+    text = served_sample(appliance, lang).replace("20-26756539-3", person.cuil)
+    site.host.put("/firmar", text.replace("bruno@example.org", person.email))
+    token = {"tokenSession": opened.json()["tokenSession"]}
+    site.host.on("POST", "/mi-backend/sesion", lambda _: Reply.of_json(token))
+    await page.goto(site.host.url("/firmar"))
+    await expect(page.locator("svc-signer iframe")).to_be_visible()
+    await ceremony.whole(await frame_of(page), person, "topRight")
+
+    await expect(page.locator("#estado")).to_have_text("Firmado: contrato-firmado.pdf")
 
 
 async def frame_of(page: Page) -> Frame:
