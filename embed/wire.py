@@ -65,8 +65,10 @@ _BATCH_STATES: Final = {
     RequestState.EXPIRED: "expired",
 }
 """How a document of a batch stands."""
-_TOLD: Final = frozenset({Damage.LOOK, Damage.LOOK_UNKNOWN})
-"""Damages that have a finding of their own, which is shown instead."""
+_TOLD: Final = frozenset({Damage.LOOK})
+"""Damages that have a finding of their own, which is shown instead.
+
+Not `LOOK_UNKNOWN`: its finding stands for much else, and does not say what it was."""
 _FARTHEST_PT: Final = 14_400_000
 """More than any page is wide: 200 in, and the largest UserUnit that is in use."""
 

@@ -17,7 +17,7 @@ from appliance.domain.documents import (
     Inspection,
     SigningFacts,
 )
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import FIELD_READ_ONLY, ApplianceError, ErrorCode
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 
@@ -151,7 +151,8 @@ def obstacle(
         `PDF_LOCKED`, `SIGNATURE_FIELD_DEMANDS` or `SIGNERS_LOCKED_OUT`.
     """
     if field.locked:
-        return ApplianceError(ErrorCode.PDF_LOCKED)
+        sentence = FIELD_READ_ONLY if field.read_only else None
+        return ApplianceError(ErrorCode.PDF_LOCKED, sentence=sentence)
     needs = list(field.needs)
     if field.digests and not _OUR_DIGESTS & set(field.digests):
         needs.append("DigestMethod")

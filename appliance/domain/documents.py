@@ -250,6 +250,8 @@ class EmptyField:
     """Where it is shown; None together with `page`."""
     locked: bool = False
     """An earlier signature forbids to fill it, or it is read-only."""
+    read_only: bool = False
+    """Its maker marked it read-only, whatever signatures say."""
     closes: bool = False
     """Its own lock would forbid any signature in a field that is made later."""
     needs: tuple[str, ...] = ()
@@ -477,7 +479,7 @@ def signing_facts_to_json(facts: SigningFacts) -> dict[str, Any]:
     """Write the facts; of a lock only where a field has one."""
     written = asdict(facts)
     for each in written["empty"]:
-        for name in ("permits", "locks"):
+        for name in ("permits", "locks", "read_only"):
             if not each[name]:
                 del each[name]
     return written
@@ -513,6 +515,7 @@ def _empty_field(entry: Mapping[str, Any]) -> EmptyField:
         page=page,
         rect=None if sides is None else rect(sides),
         locked=boolean(entry["locked"]),
+        read_only=boolean(entry.get("read_only", False)),
         closes=boolean(entry["closes"]),
         needs=texts(entry["needs"], FIELDS_KEPT),
         digests=texts(entry["digests"], FIELDS_KEPT),

@@ -46,13 +46,13 @@ _FORBIDDEN_KINDS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def check_file_name(name: str) -> str:
-    """A document's file name, in NFC, or a refusal.
+    """A document's file name, in NFC and without blanks around it, or a refusal.
 
     Raises:
         ApplianceError: `FILENAME`: over 255 bytes, a path, control or
             direction characters, or not ending in `.pdf`.
     """
-    name = nfc(name, NAME_BYTES) or ""
+    name = nfc(name.strip(" "), NAME_BYTES) or ""
     bad = (
         not name.lower().endswith(".pdf")
         or name.startswith(".")

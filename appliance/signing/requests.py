@@ -34,6 +34,7 @@ from appliance.domain.vocab import EventKind, RequestState
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.validation.credential_statement import as_certified
+from appliance.requests.history_store import HistoryStore
 from appliance.requests.inspection import Inspections
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_store import RequestStore
@@ -190,6 +191,22 @@ class Requests:
                 )
             )
 
+    async def _note_previewed(self, view: RequestView) -> None:
+        """Record that the signer was shown a page, once for each document.
+
+        A preview is drawn at each change of the stamp; the history tells it once.
+        """
+        async with self._store.read() as transaction:
+            history = await HistoryStore(transaction).of_requests([view.id])
+        if any(
+            each.event is EventKind.REQUEST_VIEWED
+            and each.detail.get("documentSha256") == view.sha256
+            for each in history
+        ):
+            await self.note_shown([view], drawn=True)
+            return
+        await self.note_seen(view)
+
     async def download(
         self,
         actor: str,
@@ -269,7 +286,7 @@ class Requests:
         page = params.page if layout is None else layout.page
         with working_for(view.integrator):
             png = await self._inspector.render(pdf, page, layout, PREVIEW_DPI, picture)
-        await self.note_shown([view], drawn=True)
+        await self._note_previewed(view)
         return Preview(layout, page, SignatureTerms.of(params, view.inspection), png)
 
     async def reject(

@@ -192,6 +192,10 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "Problem.page": "Page that it is about",
     "BatchProblem.page": "Page that it is about",
     "Fault.page": "Page that it is about",
+    **dict.fromkeys(
+        ("Problem.documento", "BatchProblem.documento", "Fault.documento"),
+        "File name of the document that it is about",
+    ),
     "OneTimeCode.codigo": "One-time code of six digits",
     "Revocation.motivo": "Why the key is not to be used any more",
     "WhyNot.desde": "Since when",

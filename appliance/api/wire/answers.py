@@ -367,6 +367,7 @@ class ProblemMembers(TypedDict, total=False):
         str, one_of(("disabled", "locked", "revoked", "expired", "missing"))
     ]
     since: Instant
+    documento: str
 
 
 class Fault(ProblemMembers):

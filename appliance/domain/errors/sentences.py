@@ -252,21 +252,42 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ),
     ErrorCode.ANCHOR_NOT_FOUND: "There is no such certificate in the trust store.",
     ErrorCode.REVOCATION_PIN_WRONG: "The CUIL or the revocation PIN is wrong.",
-    ErrorCode.DOCUMENT_EMPTY: "The document is empty.",
+    ErrorCode.DOCUMENT_EMPTY: (
+        "The document is empty: not one byte of it arrived. Send the file's content."
+    ),
     ErrorCode.DOCUMENT_MISMATCH: "The file sent is not the request's document.",
-    ErrorCode.DOCUMENT_TOO_LARGE: "The document is larger than {limit} bytes.",
+    ErrorCode.DOCUMENT_TOO_LARGE: (
+        "The document is larger than {limit} bytes. Make it smaller, for example "
+        "with pictures of a lower resolution, or split it."
+    ),
     ErrorCode.FILENAME: (
         "The file name must end in .pdf, not begin with a dot, and have no slashes or "
         "other special characters; up to 255 bytes."
     ),
-    ErrorCode.PDF_MALFORMED: "The file cannot be read as a PDF.",
-    ErrorCode.PDF_PASSWORD_NEEDED: "The PDF does not open without its password.",
-    ErrorCode.PDF_ENCRYPTED: (
-        "The PDF is encrypted in a way that does not allow adding a signature."
+    ErrorCode.PDF_MALFORMED: (
+        "The file cannot be read as a PDF. Open it in a PDF reader: if it opens, "
+        "save or print it as a new PDF and send that; if not, ask whoever made it "
+        "for another copy."
     ),
-    ErrorCode.PDF_XFA: "The PDF is a dynamic XFA form, which cannot be signed.",
-    ErrorCode.PDF_NO_PAGES: "The PDF has no pages.",
-    ErrorCode.PDF_TOO_COMPLEX: "The PDF is too complex for this service.",
+    ErrorCode.PDF_PASSWORD_NEEDED: (
+        "The PDF does not open without its password. Save it without a password, "
+        "and send that."
+    ),
+    ErrorCode.PDF_ENCRYPTED: (
+        "The PDF is encrypted in a way that does not allow adding a signature. "
+        "Save it without encryption, or print it as a new PDF, and send that."
+    ),
+    ErrorCode.PDF_XFA: (
+        "The PDF is a dynamic XFA form, which cannot be signed. Print it as a new "
+        "PDF, and send that."
+    ),
+    ErrorCode.PDF_NO_PAGES: (
+        "The PDF has no pages. Make it again, with what is to be signed, and send that."
+    ),
+    ErrorCode.PDF_TOO_COMPLEX: (
+        "The PDF is too complex for this service. Print it as a new PDF, or split "
+        "it, and send that."
+    ),
     ErrorCode.PDF_UNVERIFIABLE: (
         "The PDF is faulty: other programs would show it otherwise, or call its "
         "signature invalid. Save or print it as a new PDF, and send that."
@@ -283,8 +304,14 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.PICTURE_UNUSABLE: (
         "The picture is not a PNG or JPEG file of up to 1 MB and 4096 by 4096 pixels."
     ),
-    ErrorCode.PDF_NOT_ALLOWED: "Documents like this are not accepted here: {kinds}.",
-    ErrorCode.PDF_LOCKED: "An earlier signature in the PDF does not allow this one.",
+    ErrorCode.PDF_NOT_ALLOWED: (
+        "Documents like this are not accepted here: {kinds}. Print it as a new "
+        "PDF, which leaves that out, and send that."
+    ),
+    ErrorCode.PDF_LOCKED: (
+        "An earlier signature in the PDF does not allow this one. Ask for a copy "
+        "from before that signature, or for a document that can still be signed."
+    ),
     ErrorCode.PDF_ALREADY_SIGNED: "The PDF is signed; it can no longer be certified.",
     ErrorCode.PDF_CERTIFIED: (
         "The PDF is certified: it can be signed in one of its own fields, or "
@@ -323,6 +350,14 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.TASK_FAILED: "The HSM task failed: {reason}.",
 }
 """What is said for each code: a msgid with named places, safe for anybody."""
+FIELD_READ_ONLY: Final = (
+    "The signature field is read-only. Choose another field or place, or ask whoever "
+    "made the PDF to unlock the field."
+)
+BASE64_WANTED: Final = (
+    "The field {field} is not plain Base64; send it without a data: prefix, and "
+    "without blanks or line breaks."
+)
 HEADER_MALFORMED: Final = "The header {field} is malformed."
 HEADER_NOT_HERE: Final = "The header {field} is not allowed here."
 HEADER_REPEATED: Final = "The header {field} came more than once."

@@ -85,12 +85,9 @@ def test_all_of_the_document_is_generated(
     assert "warn" not in said, generated.said
     assert "error" not in said, generated.said
 
-    made = "\n".join(
-        file.read_text("utf-8")
-        for file in sorted((generated.folder / "made").rglob("*"))
-        if file.suffix in {".py", ".ts"}
-    ).lower()
-    plain = made.replace("_", "")
+    files = sorted((generated.folder / "made").rglob("*.[pt][ys]"))
+    made = "\n".join(f"{file.stem}\n{file.read_text('utf-8')}" for file in files)
+    plain = made.lower().replace("_", "")
     for operation in operations(document):
         assert operation["operationId"].lower() in plain
     schemas = json.loads(document.read_text("utf-8"))["components"]["schemas"]

@@ -18,7 +18,8 @@ from appliance.domain.ids import DocumentId, PersonId, RequestId, new_id
 from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.requests.preset import Anchor, SignaturePreset, WishedPreset
 from appliance.domain.signing_command import GivenParameters
-from appliance.domain.vocab import PersonState, Restriction
+from appliance.domain.vocab import EventKind, PersonState, Restriction
+from appliance.requests.history_store import HistoryStore
 from appliance.requests.presets import Presets
 from appliance.signing.requests import Requests
 from tests.support.documents.field_pdfs import Field, with_fields
@@ -252,3 +253,24 @@ async def test_preview_shows_the_preset_and_what_the_call_gives_instead(
     with pytest.raises(ApplianceError) as caught:
         await services.preview(signer.person, fixed, OF(page=2))
     assert caught.value.code is C.PRESET_FIXED
+
+
+async def test_first_preview_of_a_document_is_in_the_history(desk: Desk) -> None:
+    """The signer was shown a page of it; each change of the stamp tells no more."""
+    core = desk.core
+    signer = await core.add_signer()
+    document = await desk.keep(THREE)
+    request = await core.add_request(
+        signer.person, sha256=document.sha256, inspection=document.inspection
+    )
+    services = Requests(
+        core.store, desk.documents, desk.sandbox.client, core.clock, desk.stamping
+    )
+
+    for page in (1, 2, 2):
+        await services.preview(signer.person, request, OF(page=page))
+
+    async with core.store.read() as transaction:
+        history = await HistoryStore(transaction).of_requests([request])
+    viewed = [each for each in history if each.event is EventKind.REQUEST_VIEWED]
+    assert [each.detail for each in viewed] == [{"documentSha256": document.sha256}]

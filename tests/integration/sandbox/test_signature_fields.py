@@ -3,6 +3,7 @@
 Source: decisions "restriccion"; docs/signing.md "What a document allows".
 """
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +19,15 @@ from appliance.domain.documents import (
     EmptyField,
     FindingKind,
     Inspection,
+    signing_facts_from_json,
+    signing_facts_to_json,
 )
-from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+from appliance.domain.errors import (
+    FIELD_READ_ONLY,
+    ApplianceError,
+    DocumentRefusedError,
+    ErrorCode,
+)
 from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
@@ -383,6 +391,22 @@ def test_wrong_fields_are_refused(field_signer: FieldSigner) -> None:
     assert refusal(seen, SignParameters(field="b")) is C.PDF_LOCKED
     certify = SignParameters(restriction=Restriction.FORM_FILLING)
     assert refusal(seen, certify) is C.PDF_ALREADY_SIGNED
+
+
+def test_read_only_field_is_not_blamed_on_a_signature() -> None:
+    """Nobody has signed, or the signatures do not lock it: its maker did."""
+    seen = looked_at(with_fields(Field("a"), Field("b", read_only=True)))
+    kept = signing_facts_from_json(
+        json.loads(json.dumps(signing_facts_to_json(seen.signing)))
+    )
+
+    with pytest.raises(ApplianceError) as refused:
+        check_permitted(seen, SignParameters(field="b"), followed=False)
+
+    assert refused.value.code is C.PDF_LOCKED
+    assert refused.value.sentence == FIELD_READ_ONLY
+    assert kept == seen.signing
+    assert [field.read_only for field in kept.empty] == [False, True]
 
 
 def test_nobody_locks_out_who_signs_after() -> None:

@@ -166,6 +166,7 @@ def _empty(
         page=page,
         rect=rect,
         locked=field.read_only or any(lock.covers(field.name) for lock in locks),
+        read_only=field.read_only,
         closes=any(lock.covers_new for lock in _lock(own)) or permits == _NO_CHANGES,
         needs=(
             *_needs(seeds),
