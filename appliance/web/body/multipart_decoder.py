@@ -68,7 +68,7 @@ class BoundedDecoder(MultipartDecoder):
             _check_size(len(self.buffer), AROUND_BYTES)
         return event
 
-    def _parse_headers(self, data: bytes) -> Headers:
+    def _parse_headers(self, data: bytes | bytearray) -> Headers:
         """Read a part's head, which some programs write in their own code page.
 
         Windows-1252 has all of Latin-1 that is text. A byte that it does not have
