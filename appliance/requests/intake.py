@@ -41,7 +41,8 @@ from appliance.settings import DocumentSettings
 MAX_SIGNERS: Final = 50
 """Most people who sign one document in turn."""
 # Separators, and what could make a name read other than it is.
-_FORBIDDEN: Final = re.compile(r'[/\\:*?"<>|]')
+# U+FFFD stands for bytes that were no text.
+_FORBIDDEN: Final = re.compile(r'[/\\:*?"<>|\ufffd]')
 _FORBIDDEN_KINDS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
