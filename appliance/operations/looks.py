@@ -25,7 +25,7 @@ from appliance.cli.as_role import (
     unit_options,
     unit_text,
 )
-from appliance.cli.installation.listener import ask
+from appliance.cli.installation.listener import ask_api
 from appliance.operations import system
 from appliance.operations.units import ROLES, left_out, shown, signing_workers
 from appliance.settings import METRICS, Settings
@@ -217,7 +217,7 @@ def look_at_service(settings: Settings) -> Iterator[Finding]:
         settings: of the installation.
     """
     try:
-        status, answer = ask(settings.web.listen("api"), "/readyz")
+        status, answer = ask_api(settings, "/readyz")
     except (OSError, ValueError, http.client.HTTPException) as exc:
         told = f"the API does not answer: {str(exc) or type(exc).__name__}"
         yield Finding(told, "systemctl start rubrica-api; rubrica check-ports")

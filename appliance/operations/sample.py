@@ -68,8 +68,8 @@ async def _sample(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     if settings.environment is not Environment.PREPROD:
         msg = "sample: signs in PREPROD alone: in PROD each signature binds somebody"
         raise SettingsError(msg)
-    if args.wait and (listen := settings.web.listen("api")):
-        is_ready, words = ask_until_ready(listen, args.wait)
+    if args.wait and settings.web.listen("api"):
+        is_ready, words = ask_until_ready(settings, args.wait)
         if not is_ready:
             say(words)
             return 1

@@ -135,6 +135,20 @@ class Settings(Section):
         return Path(f"/dev/shm/rubrica-{name}")  # noqa: S108 (checked when it is used)
 
     @property
+    def folder_id(self) -> str:
+        """Id of the data folder on this machine, the same for each role; no secret.
+
+        Two installations of one machine differ in it, a restored copy included. Empty
+        while there is no data folder.
+        """
+        try:
+            found = self.data_dir.stat()
+        except OSError:
+            return ""
+        told = f"{self.data_dir.resolve()}\0{found.st_dev}:{found.st_ino}"
+        return hashlib.sha256(os.fsencode(told)).hexdigest()[:32]
+
+    @property
     def worker_identity_file(self) -> Path:
         """Public keys of the HSM's worker identities, PEM; fronts believe no other."""
         return self.data_dir / "pki" / "worker-identity.pem"

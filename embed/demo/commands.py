@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from appliance.core.system.held_listeners import close_held
 from appliance.settings import SettingsError, load_settings
 from embed.demo.config import HostConfig, read_config
 
@@ -88,11 +89,7 @@ def _catching(listen: str) -> "MailCatcher":
     """
     from embed.demo.mail_catcher import MailCatcher  # noqa: PLC0415 (heavy)
 
-    try:
-        return MailCatcher(listen)
-    except (OSError, ValueError, OverflowError) as exc:
-        msg = f"{listen}: cannot be listened on ({exc})"
-        raise SettingsError(msg) from exc
+    return MailCatcher(listen)
 
 
 def _serve(config: HostConfig, catcher: "MailCatcher | None") -> None:
@@ -103,11 +100,8 @@ def _serve(config: HostConfig, catcher: "MailCatcher | None") -> None:
     """
     from embed.demo.host import DemoHost  # noqa: PLC0415 (heavy)
 
-    try:
-        server = DemoHost(config, catcher=catcher)
-    except (OSError, ValueError, OverflowError) as exc:
-        msg = f"{config.listen}: cannot be listened on ({exc})"
-        raise SettingsError(msg) from exc
+    server = DemoHost(config, catcher=catcher)
+    close_held()
     # shutdown() waits for the loop that the handler interrupts: another thread.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from appliance.domain.text.urls import read_address
+from appliance.runtime.processes import bind
 from appliance.web import brand, sdk
 from embed.demo import mail_pages
 from embed.demo.config import HostConfig
@@ -86,8 +87,19 @@ class DemoHost(http.server.ThreadingHTTPServer):
         self.config = config
         self.quiet = quiet
         self.catcher = catcher
-        host, _, port = config.listen.rpartition(":")
-        super().__init__((host, int(port)), _Handler)
+        # `server_bind` takes the address from the configuration.
+        super().__init__(("", 0), _Handler)
+
+    def server_bind(self) -> None:
+        """Listen where the configuration says, or take what is open there.
+
+        Raises:
+            SettingsError: the address cannot be had; the text says why.
+        """
+        self.socket.close()
+        self.socket = bind(self.config.listen, self.request_queue_size)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = self.server_address[:2]
 
     def get(self, path: str, lang: str = "es") -> Answer:
         """Answer a GET: the page, its files, what it has to know, the sample, mails."""

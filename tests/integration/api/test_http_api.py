@@ -10,6 +10,7 @@ from appliance.api.app import create_api
 from appliance.domain.ids import PersonId
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
+from appliance.settings.web import INSTALLATION_HEADER
 from tests.support.factories.fakes import (
     PDF,
     PNG,
@@ -271,3 +272,18 @@ async def test_health_and_readiness(api_services: ApiServices, caller: Caller) -
         "status": "unready",
         "checks": {"database": "ok", "hsm": "NO_WORKER"},
     }
+
+
+async def test_installation_repeats_its_own_id_alone(
+    api_services: ApiServices, caller: Caller
+) -> None:
+    """`rubrica ready` asks by it; whoever does not know the id is not told it."""
+    own = api_services.settings.folder_id
+    assert own
+
+    for asked, told in ((own, own), ("0" * 32, None), ("", None)):
+        answer = await caller.client.get(
+            "/readyz", headers={INSTALLATION_HEADER: asked} if asked else {}
+        )
+        assert answer.headers.get(INSTALLATION_HEADER) == told
+        assert own not in await answer.get_data(as_text=True)
