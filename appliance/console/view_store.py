@@ -14,7 +14,8 @@ from sqlalchemy import (
     select,
 )
 
-from appliance.console.list_store import ConsoleListStore, contains, fold, folded
+from appliance.console.list_store import ConsoleListStore
+from appliance.console.word_search import contains, folded, holds_words
 from appliance.core.database.tables import (
     api_key,
     blocked_origin,
@@ -139,13 +140,8 @@ class ConsoleViewStore(ConsoleListStore):
         """Integrators by code, after a code."""
         query = integrator_views().where(integrator.c.code > after)
         if wanted.text:
-            text = fold(wanted.text)
-            query = query.where(
-                or_(
-                    contains(folded(integrator.c.name), text),
-                    contains(integrator.c.code, text),
-                )
-            )
+            names = folded(integrator.c.name), integrator.c.code
+            query = query.where(holds_words(wanted.text, *names))
         if wanted.blocked:
             tried = select(blocked_origin.c.integrator)
             query = query.where(integrator.c.id.in_(tried))
@@ -176,7 +172,8 @@ class ConsoleViewStore(ConsoleListStore):
         wanted = _filtered(query, after)
         found = []
         if query.name:
-            found.append(contains(folded(person.c.name), fold(query.name)))
+            name = folded(person.c.name)
+            found.append(holds_words(query.name, name, cuil=person.c.cuil))
         if query.cuil:
             found.append(contains(person.c.cuil, query.cuil))
         if found:

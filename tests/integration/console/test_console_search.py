@@ -124,6 +124,46 @@ async def test_request_is_found_by_its_signer(crowd: Crowd) -> None:
     assert len(luis) == console_views.PAGE
 
 
+@pytest.mark.parametrize(
+    ("text", "is_anas"),
+    [
+        ("Núñez Ana", True),
+        ("nunez  ANA", True),
+        ("ana poder", True),
+        ("poder.pdf 05536168", True),
+        ("maria 20-05536168-2", True),
+        ("a b c d e f g h ana maria", False),
+        ("ana factura", False),
+        ("ana pena", False),
+    ],
+)
+async def test_request_holds_each_word_of_the_text(
+    crowd: Crowd, text: str, is_anas: bool
+) -> None:
+    """In any order, in the document's name or the signer's; all of them, not some."""
+    wanted = [crowd.anas] if is_anas else []
+    assert numbers(await crowd.requests(text)) == wanted
+
+
+async def test_every_box_finds_what_holds_both_words(crowd: Crowd) -> None:
+    """People, certificates, audit and integrators, whichever word comes first."""
+    views, expiry = crowd.site.front.views, crowd.site.front.expiry
+    for text in ("nunez ana", "ana nunez", "05536168 ana"):
+        people = await views.people(PeopleFilter(text=text))
+        assert [row.id for row in people.rows] == [crowd.ana], text
+        ends = await expiry.signers(text=text)
+        assert [row.person for row in ends.rows] == [crowd.ana], text
+        audit = (await views.audit(AuditFilter(text=text))).page.rows
+        assert EventKind.PERSON_INVITED in {row.event.event for row in audit}, text
+    for text in ("nunez pena", "ana angel"):
+        assert (await views.people(PeopleFilter(text=text))).rows == ()
+        assert (await expiry.signers(text=text)).rows == ()
+        assert (await views.audit(AuditFilter(text=text))).page.rows == ()
+    for text, codes in (("s.a. acme", ["acme"]), ("acme otra", [])):
+        found = (await views.listed_integrators(IntegratorFilter(text=text))).rows
+        assert [row.code for row in found] == codes, text
+
+
 async def test_other_filters_hold_for_the_number_too(crowd: Crowd) -> None:
     """A number of somebody else's request is not shown among somebody's."""
     assert numbers(await crowd.requests(str(crowd.anas), person=crowd.ana)) == [
