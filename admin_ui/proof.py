@@ -48,6 +48,11 @@ async def password_and_code() -> Faults:
         ApplianceError: what is not the form's fault.
     """
     sent = session.form()
+    wrong = incomplete_code()
+    if not sent.raw("present"):
+        wrong = {"present": words.say("Write your present password."), **wrong}
+    if wrong:
+        return Faults(wrong)
     try:
         await core().console.prove(
             session.current(),
@@ -89,18 +94,9 @@ async def of_two() -> tuple[str | None, Faults]:
     Raises:
         ApplianceError: what is not the form's fault.
     """
-    sent = session.form()
-    named = (
-        sent.text("witness"),
-        sent.raw("witness_password"),
-        sent.text("witness_code"),
-    )
-    if needs_two() and not all(named):
-        # Told before the own code is used up by it.
-        told = words.say("Fill in the second officer's name, password and code.")
-        wrong = {"witness": told}
-        if not is_code(sent.text("code")):
-            wrong = {"code": words.say("Write the six digits of the code."), **wrong}
+    # Told before the own code is used up by a form that is refused.
+    wrong = incomplete_two()
+    if wrong:
         return None, Faults(wrong)
     faults = await confirm()
     if faults or not needs_two():
@@ -108,18 +104,44 @@ async def of_two() -> tuple[str | None, Faults]:
     return await witness()
 
 
+def incomplete_code() -> dict[str, str]:
+    """Say what is wrong with the form of the own `code`, which is not tried."""
+    if is_code(session.form().text("code")):
+        return {}
+    return {"code": words.say("Write the six digits of the code.")}
+
+
+def incomplete_two() -> dict[str, str]:
+    """Say what is missing of the own code and of the second officer, field by field."""
+    wrong = incomplete_code()
+    if not needs_two():
+        return wrong
+    sent = session.form()
+    if not sent.text("witness"):
+        wrong["witness"] = words.say("Write the second officer's name.")
+    if not sent.raw("witness_password"):
+        wrong["witness_password"] = words.say(
+            "The second officer's password is missing."
+        )
+    if not is_code(sent.text("witness_code")):
+        wrong["witness_code"] = words.say("Write the six digits of their code.")
+    return wrong
+
+
 def known_address() -> tuple[str | None, Faults]:
     """Read field `address`, from which somebody is let in; what is wrong with it.
 
     Returns:
-        It as attempts are counted by, None where it was left empty; the fault.
+        It as attempts are counted by, None where it was left empty; what is wrong with
+        it and with the form of the own code beside it.
     """
     sent = session.form().text("address")
     address = read_typed(sent)
+    wrong = incomplete_code()
     if sent and address is None:
         told = words.say("This is no IP address. For example: 192.0.2.7.")
-        return None, Faults({"address": told})
-    return address, NONE
+        wrong = {"address": told, **wrong}
+    return (None if wrong else address), Faults(wrong)
 
 
 def _told(error: ApplianceError, field: str) -> Faults:

@@ -1,6 +1,6 @@
 """Pages, whole or in part, and what is said when something went wrong."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
@@ -84,6 +84,31 @@ def faults_of(
         elif named in (sentences or {}):
             told = words.say((sentences or {})[named])
     return Faults({found: told}) if found else Faults(general=told)
+
+
+def faults_of_each(
+    *checks: Callable[[], object],
+    names: Mapping[str, str],
+    sentences: Mapping[str, str] | None = None,
+) -> Faults:
+    """Try each field of a form by itself, since a service stops at the first fault.
+
+    Args:
+        *checks: each raises what is wrong with one field.
+        names: as of `faults_of`.
+        sentences: as of `faults_of`.
+
+    Raises:
+        ApplianceError: an error that is not the form's fault.
+    """
+    found: dict[str, str] = {}
+    for check in checks:
+        try:
+            check()
+        except ApplianceError as exc:
+            for name, told in faults_of(exc, names, sentences).fields.items():
+                found.setdefault(name, told)
+    return Faults(found)
 
 
 async def page(

@@ -163,6 +163,7 @@ async def set_password(name: str) -> Response:
         return go("account.ask_password")
     password, faults = new_password()
     if faults:
+        faults = Faults({**faults.fields, **proof.incomplete_two()})
         return await _form("administrator_password.html", name, faults)
     witness, faults = await proof.of_two()
     if faults:
@@ -191,6 +192,6 @@ def new_password(*, present: bool = False) -> tuple[str, Faults]:
     if password != sent.raw("again"):
         wrong["again"] = words.say("The two do not match.")
     # Only its form: a right code would be used up by a form that is refused.
-    if wrong and not proof.is_code(sent.text("code")):
-        wrong["code"] = words.say("Write the six digits of the code.")
+    if wrong:
+        wrong |= proof.incomplete_code()
     return password, Faults(wrong)

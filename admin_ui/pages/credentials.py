@@ -146,7 +146,10 @@ async def new_pin(person_id: str) -> Response:
     view = await core().views.person(PersonId(person_id))
     made = await core().revocation_pins.made(view.row.id)
     # Before the code: one that was used is said to be wrong.
-    faults = once.check(made) or await proof.confirm()
+    faults = once.check(made)
+    if faults:
+        faults = Faults(proof.incomplete_code(), faults.general)
+    faults = faults or await proof.confirm()
     if faults:
         instead_of = once.stamp(made)
         return await again("pin_new.html", faults, view=view, instead_of=instead_of)

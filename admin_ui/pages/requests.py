@@ -89,6 +89,7 @@ async def show() -> Response:
         since=asked.since("since"),
         before=asked.until("until"),
     )
+    asked.refuse_backwards(wanted.since, wanted.before)
     found: Page[RequestRow] = Page((), None)
     batches: tuple[BatchView, ...] = ()
     if not asked.wrong:
@@ -149,7 +150,10 @@ async def create() -> Response:
                 name=meant.name,
                 code=meant.code,
             )
-    if file is None or wrong:
+    elif typed["integrator"]:
+        wrong.setdefault("integrator", _said(ErrorCode.INTEGRATOR_NOT_FOUND))
+    if wrong or file is None:
+        wrong = {**await _unknown_signers(typed), **wrong}
         return await _form(typed, Faults(wrong))
     try:
         made = await core().intake.create_request(
@@ -186,6 +190,24 @@ def _wrong_signers(typed: dict[str, str]) -> dict[str, str]:
         except ApplianceError as exc:
             wrong |= faults_of(exc, _FIELDS).fields
     return wrong
+
+
+async def _unknown_signers(typed: dict[str, str]) -> dict[str, str]:
+    """Who of those that were typed is nobody here: field to sentence."""
+    wrong: dict[str, str] = {}
+    for name, typed_text in (("cuil", typed["cuil"]), ("then", typed["then"])):
+        try:
+            cuils = _read_then(typed_text)
+        except ApplianceError:
+            continue
+        for cuil in cuils:
+            if await core().views.known(cuil, "") is None:
+                wrong[name] = _said(ErrorCode.PERSON_NOT_FOUND)
+    return wrong
+
+
+def _said(code: ErrorCode) -> str:
+    return words.error(ApplianceError(code))
 
 
 def _read_then(text: str) -> tuple[str, ...]:

@@ -230,7 +230,7 @@ class ApiKeys:
         text = new_api_key(self._environment)
         key = KeyView(
             id=text.id,
-            label=words(label, "label", _LABEL_CHARS),
+            label=checked_label(label),
             hint=text.hint,
             created=now,
             expires=expires,
@@ -244,6 +244,18 @@ class ApiKeys:
         index = self._lookup.index(key_purpose(self._environment), text.text)
         await IntegratorStore(transaction).add_key(integrator.id, key, index)
         return NewKey(key, text.text)
+
+
+def checked_label(label: str) -> str:
+    """Read a key's label.
+
+    Args:
+        label: as typed.
+
+    Raises:
+        FieldInvalidError: `label`.
+    """
+    return words(label, "label", _LABEL_CHARS)
 
 
 async def integrator_of(transaction: Transaction, code: str) -> IntegratorView:

@@ -50,10 +50,9 @@ async def show(code: str) -> Response:
     if asked.wrong:
         context = await _context(code, asked)
         return await again("stamp.html", asked.faults, **context)
-    try:
-        params = _params(asked)
-    except FieldInvalidError as exc:
-        return await again("stamp.html", _fault(exc), **await _context(code, asked))
+    if faults := _faults(asked):
+        return await again("stamp.html", faults, **await _context(code, asked))
+    params = _params(asked)
     return await page("stamp.html", faults=NONE, **await _context(code, asked, params))
 
 
@@ -85,17 +84,10 @@ def _params(asked: lists.Asked) -> SignParameters:
         FieldInvalidError: what was typed is none.
         ApplianceError: `QUERY_INVALID` for a word that no list has.
     """
-    color = asked.text("fontColor") or _USUAL.font_color
-    if color.startswith("#"):
-        color = color.upper()
-    parse_color(color)
-    size = asked.text("fontSize") or str(_USUAL.font_size)
-    if size not in {str(one) for one in _SIZES}:
-        raise FieldInvalidError("fontSize", "4 to 72")
     return SignParameters(
-        font_color=color,
+        font_color=_color(asked),
         font_name=asked.word("fontName", FontName) or _USUAL.font_name,
-        font_size=int(size),
+        font_size=_size(asked),
         font_style=asked.word("fontStyle", FontStyle) or _USUAL.font_style,
         reason=_text(asked, "motivo", REASON_LENGTH),
         place=_text(asked, "lugar", PLACE_LENGTH),
@@ -103,6 +95,47 @@ def _params(asked: lists.Asked) -> SignParameters:
         qr=_CHOICE.get(asked.text("qr")),
         logo=_CHOICE.get(asked.text("logo")),
     )
+
+
+def _faults(asked: lists.Asked) -> Faults:
+    """All that is wrong with what was typed."""
+    found: dict[str, str] = {}
+    for read in (
+        lambda: _color(asked),
+        lambda: _size(asked),
+        lambda: _text(asked, "motivo", REASON_LENGTH),
+        lambda: _text(asked, "lugar", PLACE_LENGTH),
+    ):
+        try:
+            read()
+        except FieldInvalidError as exc:
+            found |= _fault(exc).fields
+    return Faults(found)
+
+
+def _color(asked: lists.Asked) -> str:
+    """The colour of the text.
+
+    Raises:
+        FieldInvalidError: `fontColor`.
+    """
+    color = asked.text("fontColor") or _USUAL.font_color
+    if color.startswith("#"):
+        color = color.upper()
+    parse_color(color)
+    return color
+
+
+def _size(asked: lists.Asked) -> int:
+    """The size of the text.
+
+    Raises:
+        FieldInvalidError: `fontSize`.
+    """
+    size = asked.text("fontSize") or str(_USUAL.font_size)
+    if size not in {str(one) for one in _SIZES}:
+        raise FieldInvalidError("fontSize", "4 to 72")
+    return int(size)
 
 
 def _text(asked: lists.Asked, name: str, most: int) -> str | None:

@@ -72,6 +72,12 @@ _BAD: Final = "\u200bno"
 _RIGHT_IF_EMPTY: Final = frozenset(
     {"integrators.set_mail", "integrators.set_prefix", "profile.change"}
 )
+_NEVER_MARKED: Final = frozenset({"again", "by_mail", "checked", "mails_signers"})
+"""Fields in which nothing is wrong by itself: boxes, and what is typed twice."""
+_TRIED_WITH_ANOTHER: Final = frozenset({"present", "witness", "witness_password"})
+"""Fields whose text only the use of a code says to be wrong."""
+_ONE_ANSWER: Final = "login.enter"
+"""A stranger is not told which of the three is wrong."""
 _RIGHT_IF_BAD: Final = frozenset({"stamp.show_logo"})
 """The console under test has no sandbox that would refuse the picture."""
 _FILES: Final = frozenset(
@@ -303,8 +309,23 @@ async def sent_with_faults(pages: FormPages, forms: dict[str, PageForm]) -> None
             empty, wrong = [await send(console, form, value) for value in ("", _BAD)]
             assert empty.status == (303 if endpoint in _RIGHT_IF_EMPTY else 422), form
             assert wrong.status == (303 if endpoint in _RIGHT_IF_BAD else 422), form
+            if endpoint != _ONE_ANSWER:
+                assert _unmarked(form.required, empty) == set(), endpoint
+                bad = set(form.shown) - _NEVER_MARKED - _TRIED_WITH_ANOTHER
+                assert _unmarked(bad, wrong) == set(), endpoint
             matrix.cell(endpoint, Way.FAULTS, empty.status)
             matrix.cell(endpoint, Way.FAULTS, wrong.status)
+
+
+def _unmarked(names: set[str], answer: Answer) -> set[str]:
+    """Return the fields at which a refused form says nothing."""
+    if answer.status != 422:
+        return set()
+    return {
+        name
+        for name in names - _NEVER_MARKED
+        if not name.startswith(("scope-", "event-")) and not answer.fault_of(name)
+    }
 
 
 async def sent_right(
