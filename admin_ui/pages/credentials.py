@@ -1,7 +1,7 @@
 """What is done to somebody's key: revoke, renew, certify outside, begin anew."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from quart import Blueprint, Response
 
@@ -14,10 +14,14 @@ from appliance.domain.credentials import CredentialView
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.vocab import CredentialState, RevocationReason
+from appliance.pki.validation.certificate_rules import pem_of
+from appliance.web.responses import file_response
 
 blueprint = Blueprint(
     "credentials", __name__, url_prefix="/admin/people/<person_id>/credentials"
 )
+
+_PEM: Final = "application/pem-certificate-chain"
 
 
 async def _one(person_id: str, credential_id: str) -> dict[str, Any]:
@@ -35,6 +39,19 @@ async def _one(person_id: str, credential_id: str) -> dict[str, Any]:
 
 def _back(person_id: str, done: str) -> Response:
     return go("person.show", person_id=person_id, done=done)
+
+
+@blueprint.get("/<credential_id>/certificate.pem")
+async def download(person_id: str, credential_id: str) -> Response:
+    """`GET …/credentials/{id}/certificate.pem`: the certificate and its chain, PEM.
+
+    Raises:
+        ApplianceError: as `_one`; `CHAIN_MALFORMED` for one that cannot be read.
+    """
+    credential = (await _one(person_id, credential_id))["credential"]
+    content = pem_of((credential.certificate, *credential.chain))
+    name = f"{credential.cuil}-{credential.serial}.pem"
+    return file_response(content, _PEM, name)
 
 
 @blueprint.get("/<credential_id>/revoke")

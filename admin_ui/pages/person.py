@@ -11,6 +11,7 @@ from appliance.domain.console import PersonView, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import CredentialState, PersonState, RequestState
+from appliance.pki.validation.certificate_rules import crl_addresses
 
 blueprint = Blueprint("person", __name__, url_prefix="/admin/people/<person_id>")
 _SHOWN = 5
@@ -39,6 +40,7 @@ async def show(person_id: str) -> Response:
         "parts/certificates.html" if is_partial() else "person.html",
         view=view,
         credentials=credentials,
+        crls={one.id: crl_addresses(one.certificate) for one in credentials},
         credential_faults=faults,
         attacked=attacked,
         now=core().clock.now(),

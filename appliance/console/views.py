@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Final, TypeVar
 
 from appliance.console.batch_list_store import ConsoleBatchStore, read_batch_id
+from appliance.console.revoked_list import RevokedListStore
 from appliance.console.view_store import ConsoleViewStore
 from appliance.core import pagination
 from appliance.core.audit_check import AuditChains
@@ -34,13 +35,14 @@ from appliance.domain.console import (
     PersonView,
     RequestFilter,
     RequestRow,
+    RevokedRow,
     Search,
     WriterRow,
     read_search,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import AskedTask, WorkerStatus
-from appliance.domain.ids import IntegratorId, PersonId, RequestId
+from appliance.domain.ids import CredentialId, IntegratorId, PersonId, RequestId
 from appliance.domain.integrators.integrators import IntegratorView
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.requests.levels import Upkeep, UpkeepCount
@@ -63,6 +65,8 @@ SPAN: Final = 20_000
 """Rows in which a page looks for a text; the next page goes on below them."""
 _NAMED: Final = 20
 """People, and administrators, whose rows are looked for in the audit."""
+_HOLDERS: Final = 500
+"""People whose revoked certificates a search shows."""
 _BLOCKED_SHOWN: Final = 5
 _Row = TypeVar("_Row")
 
@@ -189,6 +193,26 @@ class ConsoleViews:
             lambda row: pagination.instant(row.created, row.id),
             None if floor is None else pagination.instant(*floor),
         )
+
+    async def revoked(self, text: str = "", cursor: str = "") -> Page[RevokedRow]:
+        """Revoked certificates of signers, the latest revocation first.
+
+        Args:
+            text: part of a name, a CUIL or a serial number; empty: everybody's.
+            cursor: where the page before ended.
+
+        Raises:
+            ApplianceError: `QUERY_INVALID` for a cursor that is none.
+        """
+        after = pagination.read_instant(cursor)
+        place = None if after is None else (after[0], CredentialId(after[1]))
+        async with self._store.read() as transaction:
+            among = None
+            if text:
+                views = ConsoleViewStore(transaction)
+                among = (await views.named(read_search(text), _HOLDERS)).people
+            rows = await RevokedListStore(transaction).listed(PAGE + 1, place, among)
+        return _page(rows, lambda row: pagination.instant(row.place, row.credential))
 
     async def _people_query(
         self, views: ConsoleViewStore, wanted: PeopleFilter

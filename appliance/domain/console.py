@@ -12,15 +12,23 @@ from typing import Final, Generic, TypeVar
 
 from appliance.domain.audit import AuditRow
 from appliance.domain.errors import ApplianceError
-from appliance.domain.ids import IntegratorId, PersonId, RequestBatchId, RequestId
+from appliance.domain.ids import (
+    CredentialId,
+    IntegratorId,
+    PersonId,
+    RequestBatchId,
+    RequestId,
+)
 from appliance.domain.integrators.integrators import (
     ConsoleUser,
 )
 from appliance.domain.vocab import (
     BatchState,
+    CredentialState,
     EventKind,
     PersonState,
     RequestState,
+    RevocationReason,
     VouchedBy,
 )
 
@@ -127,6 +135,25 @@ class PersonRow:
     not_after: datetime | None
     """End of the active certificate, or None without one."""
     created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RevokedRow:
+    """A revoked certificate in the list."""
+
+    credential: CredentialId
+    person: PersonId
+    name: str
+    """Of the person, as recorded."""
+    state: CredentialState
+    """`revoking` until CRL and OCSP say so, then `revoked`."""
+    serial: str
+    """Hexadecimal; empty for a certificate that cannot be read."""
+    revoked_at: datetime | None
+    """None for one of an outside CA, and for one that is still to be revoked."""
+    reason: RevocationReason | None
+    place: datetime
+    """By which the list is ordered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,8 +223,7 @@ class ApiKeys:
                 `networks`.
         """
         now = self._clock.now()
-        if not scopes:
-            raise FieldInvalidError("scopes", [*ApiKeyScope])
+        check_scopes(scopes)
         if expires is not None and expires <= now:
             raise FieldInvalidError("expires", "a time to come")
         text = new_api_key(self._environment)
@@ -244,6 +243,19 @@ class ApiKeys:
         index = self._lookup.index(key_purpose(self._environment), text.text)
         await IntegratorStore(transaction).add_key(integrator.id, key, index)
         return NewKey(key, text.text)
+
+
+def check_scopes(scopes: Collection[ApiKeyScope]) -> None:
+    """Refuse a key that may do nothing.
+
+    Args:
+        scopes: what it may do.
+
+    Raises:
+        FieldInvalidError: `scopes`.
+    """
+    if not scopes:
+        raise FieldInvalidError("scopes", [*ApiKeyScope])
 
 
 def checked_label(label: str) -> str:

@@ -15,7 +15,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import FIRST_SCOPES, ApiKeyScope
 from appliance.domain.integrators.integrators import KeyView, NewKey
 from appliance.domain.integrators.key_networks import read_networks
-from appliance.integrators.api_keys import checked_label
+from appliance.integrators.api_keys import check_scopes, checked_label
 
 blueprint = Blueprint("keys", __name__, url_prefix="/admin/integrators/<code>/keys")
 LIVES: Final = {
@@ -123,14 +123,13 @@ async def _create(code: str, typed: _NewKeyForm) -> NewKey | Faults:
     wrong = dict(
         faults_of_each(
             lambda: checked_label(typed.label),
+            lambda: check_scopes(typed.scopes),
             lambda: read_networks(_networks(typed)),
             names=_FIELDS,
         ).fields
     )
     if typed.life not in LIVES:
         wrong["life"] = words.say("Choose an option from the list.")
-    if not typed.scopes:
-        wrong["scopes"] = words.say(words.FIELDS["scopes"])
     if wrong:
         return Faults(wrong)
     now = core().clock.now()

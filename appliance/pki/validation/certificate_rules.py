@@ -3,7 +3,7 @@
 Source: RFC 5280, 4.1 and 4.2.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Final, TypeVar
@@ -102,6 +102,45 @@ def name_of(whole: x509.Name) -> str:
     """
     found = whole.get_attributes_for_oid(NameOID.COMMON_NAME)
     return str(found[0].value) if found else whole.rfc4514_string()
+
+
+def crl_addresses(der: bytes) -> tuple[str, ...]:
+    """List the web addresses of the CRLs that a certificate names.
+
+    Args:
+        der: the certificate; one that cannot be read names none.
+
+    Source: RFC 5280, 4.2.1.13.
+    """
+    try:
+        with reading(most=1):
+            found = x509.load_der_x509_certificate(der).extensions
+            points = found.get_extension_for_class(x509.CRLDistributionPoints).value
+    except (ChainRefusedError, x509.ExtensionNotFound):
+        return ()
+    names = (name for point in points for name in point.full_name or ())
+    return tuple(
+        name.value
+        for name in names
+        if isinstance(name, x509.UniformResourceIdentifier)
+        and name.value.startswith(("http://", "https://"))
+    )
+
+
+def pem_of(ders: Iterable[bytes]) -> bytes:
+    """Write certificates as one PEM file.
+
+    Args:
+        ders: each in DER, in the order in which they are written.
+
+    Raises:
+        ChainRefusedError: `CHAIN_MALFORMED` for what is no certificate.
+    """
+    with reading():
+        return b"".join(
+            x509.load_der_x509_certificate(der).public_bytes(Encoding.PEM)
+            for der in ders
+        )
 
 
 def is_signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:

@@ -47,7 +47,7 @@ async def test_webhook_is_made_tried_and_removed_by_keyboard(
     await page.keyboard.insert_text("http://rubrica.invalid/rubrica")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("textbox", name="Secreto")).to_have_text(SECRET)
-    await press("link", "Ya la guardé")
+    await press("link", "Ya lo guardé")
     await expect(page.get_by_text(SECRET)).to_have_count(0)
     await press("button", "Enviar un evento de prueba")
     await expect(page.locator(".notice")).to_contain_text("en camino")

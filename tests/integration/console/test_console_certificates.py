@@ -77,14 +77,14 @@ async def console(tmp_path: Path) -> AsyncIterator[Console]:
         yield made
 
 
-async def somebody(console: Console) -> tuple[PersonId, Held]:
+async def somebody(console: Console, cuil: str = CUIL) -> tuple[PersonId, Held]:
     """Somebody enrolled, and their credential."""
-    person = await console.person(CUIL, enrolled=False)
+    person = await console.person(cuil, enrolled=False)
     async with console.services.store.write() as transaction:
         await PersonStore(transaction).move(
             person, PersonState.INVITED, PersonState.ACTIVE
         )
-    return person, await hold(console.services.store, person, CUIL, console.clock.now())
+    return person, await hold(console.services.store, person, cuil, console.clock.now())
 
 
 async def fail_renewal(console: Console, reason: str) -> None:
@@ -104,6 +104,44 @@ async def trust(console: Console, **fields: str) -> Answer:
 
 
 # -- somebody's credential ----------------------------------------------------
+
+
+async def test_certificate_is_saved_with_its_chain(console: Console) -> None:
+    """PEM from the person's page; of another person there is none."""
+    person, held = await somebody(console)
+    here = f"/admin/people/{person}/credentials/{held.id}/certificate.pem"
+    assert f'href="{here}"' in (await console.get(f"/admin/people/{person}")).text
+
+    answer = await console.get(here)
+
+    (saved, *_) = x509.load_pem_x509_certificates(answer.text.encode())
+    assert saved == held.certificate
+    disposition = answer.headers["Content-Disposition"]
+    assert f"{saved.serial_number:x}.pem" in disposition
+    other, _ = await somebody(console, "20267565393")
+    wrong = f"/admin/people/{other}/credentials/{held.id}/certificate.pem"
+    assert (await console.get(wrong)).status == 404
+
+
+async def test_revoked_certificates_are_listed_and_found(console: Console) -> None:
+    """The latest first, with reason and serial number; by name and serial, too."""
+    listed = "/admin/certificates?state=revoked"
+    assert "No se revocó ningún certificado" in (await console.get(listed)).text
+    person, held = await somebody(console)
+    await somebody(console, "20267565393")
+    revoke = f"/admin/people/{person}/credentials/{held.id}/revoke"
+    await console.post(revoke, reason="keyCompromise")
+    serial = f"{held.certificate.serial_number:x}"
+
+    text = (await console.get(listed)).text
+    assert serial in text
+    assert "Alguien más podría usar la clave" in text
+    assert text.count("<tr>") == 2
+
+    assert serial in (await console.get(f"{listed}&q={serial}")).text
+    assert serial not in (await console.get(f"{listed}&q=nadie")).text
+    assert serial not in (await console.get("/admin/certificates?q=ana")).text
+    assert (await console.get("/admin/certificates?state=active")).status == 400
 
 
 async def test_person_page_tells_the_credential(console: Console) -> None:
