@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from appliance.cli.fronts import handle
 from appliance.cli.terminal import ask, read_text, say, show_totp, table
+from appliance.settings import CommandError
 
 if TYPE_CHECKING:
     from appliance.bootstrap import ServiceRegistry
@@ -66,7 +67,7 @@ def read_address(text: str | None) -> str | None:
     """That address as tries are counted by; None where none was given.
 
     Raises:
-        SystemExit: it is no IP address.
+        CommandError: it is no IP address.
     """
     from appliance.web.server import client_address  # noqa: PLC0415 (heavy)
 
@@ -74,7 +75,8 @@ def read_address(text: str | None) -> str | None:
         return None
     address = client_address.read_typed(text)
     if address is None:
-        raise SystemExit(f"--address: {text!r} is no IP address")
+        msg = f"--address: {text!r} is no IP address"
+        raise CommandError(msg)
     return address
 
 

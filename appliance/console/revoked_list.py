@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cryptography import x509
-from sqlalchemy import Row, and_, func, or_, select
+from sqlalchemy import Row, Select, and_, func, or_, select
 
 from appliance.core.database.tables import certificate, credential, person
 from appliance.core.database.types import Instant
@@ -50,7 +50,7 @@ class RevokedListStore(Store):
             .subquery()
         )
         at = func.coalesce(told.c.at, credential.c.created, type_=Instant())
-        query = (
+        query: Select[Any] = (
             select(
                 credential.c.id,
                 credential.c.person,

@@ -59,7 +59,7 @@ class IntegratorStore(Store):
         Raises:
             ApplianceError: `ALREADY_EXISTS` for a code in use.
         """
-        await self._add(insert(integrator).values(**asdict(new)), "code")
+        await self._add(insert(integrator).values(**asdict(new)), "code", new.code)
 
     async def change(self, changed: IntegratorView) -> None:
         """Set all but code and creation."""
@@ -201,6 +201,7 @@ class IntegratorStore(Store):
                 **asdict(new), integrator=whose, created=at
             ),
             "origin",
+            new.origin,
         )
         await self._connection.execute(
             delete(blocked_origin).where(
@@ -320,7 +321,7 @@ class IntegratorStore(Store):
         row: Row[Any] | None = (await self._connection.execute(query)).one_or_none()
         return row
 
-    async def _add(self, statement: Any, field: str) -> None:
+    async def _add(self, statement: Any, field: str, value: str) -> None:
         """Insert a row.
 
         Raises:
@@ -330,7 +331,7 @@ class IntegratorStore(Store):
             await self._connection.execute(statement)
         except IntegrityError as exc:
             raise ApplianceError(
-                ErrorCode.ALREADY_EXISTS, params={"field": field}
+                ErrorCode.ALREADY_EXISTS, params={"field": field, "value": value}
             ) from exc
 
 

@@ -41,7 +41,8 @@ class ConsoleUserStore(Store):
             )
         except IntegrityError as exc:
             raise ApplianceError(
-                ErrorCode.ALREADY_EXISTS, params={"field": "name"}
+                ErrorCode.ALREADY_EXISTS,
+                params={"field": "name", "value": new.user.name},
             ) from exc
 
     async def users(self) -> list[ConsoleUser]:

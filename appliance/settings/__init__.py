@@ -20,7 +20,7 @@ from appliance.settings.pki import (
     TimestampSettings,
 )
 from appliance.settings.root import LogSettings, Settings
-from appliance.settings.section import SettingsError
+from appliance.settings.section import CommandError, SettingsError
 from appliance.settings.signing import ProfileSettings, SigningSettings, StampSettings
 from appliance.settings.stores import DatabaseSettings, RedisSettings
 from appliance.settings.toml_file import faults_in, read_toml, refuse
@@ -31,6 +31,7 @@ __all__ = [
     "FACES",
     "METRICS",
     "AuthSettings",
+    "CommandError",
     "DatabaseSettings",
     "DocumentSettings",
     "ExternalTsaSettings",

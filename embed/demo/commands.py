@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from appliance.core.system.held_listeners import close_held
-from appliance.settings import SettingsError, load_settings
+from appliance.settings import CommandError, load_settings
 from embed.demo.config import HostConfig, read_config
 
 if TYPE_CHECKING:
@@ -49,11 +49,12 @@ def _configured(args: argparse.Namespace) -> HostConfig:
     """The configuration, and what was said to be otherwise.
 
     Raises:
-        SettingsError: no configuration, or an integrator with another one's key.
+        CommandError: an integrator with another one's key.
+        SettingsError: no configuration.
     """
     if (args.integrator is None) != (args.api_key_file is None):
         msg = "--integrator and --api-key-file go together"
-        raise SettingsError(msg)
+        raise CommandError(msg)
     path = args.config or load_settings(args.settings).data_dir / CONFIG_FILE
     config = read_config(path)
     return replace(

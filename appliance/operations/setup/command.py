@@ -9,7 +9,7 @@ from appliance.cli.terminal import say
 from appliance.operations import system
 from appliance.operations.answers import Answers, settings_text
 from appliance.operations.setup import proxy
-from appliance.settings import SettingsError, load_settings
+from appliance.settings import CommandError, SettingsError, load_settings
 
 
 def register(
@@ -75,7 +75,7 @@ def _setup(args: argparse.Namespace) -> int:
     given = Answers.read(args.answers) if args.answers else {}
     if args.compose and args.no_start:
         msg = "setup: --compose starts nothing; leave --no-start out"
-        raise SettingsError(msg)
+        raise CommandError(msg)
     if args.compose:
         return _for_containers(args, given)
     steps.make_users_and_folders()
@@ -122,12 +122,12 @@ def _is_interactive(args: argparse.Namespace) -> bool:
     """Whether there is somebody to ask.
 
     Raises:
-        SettingsError: there is nobody, nor answers.
+        CommandError: there is nobody, nor answers.
     """
     interactive = not args.yes and not args.answers and sys.stdin.isatty()
     if not (interactive or args.yes or args.answers):
         msg = "setup: nobody to ask; give --answers FILE, or --yes"
-        raise SettingsError(msg)
+        raise CommandError(msg)
     return interactive
 
 
