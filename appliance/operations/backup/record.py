@@ -63,7 +63,7 @@ _SAYS_SO: Final = 2
 """Version of the tables from which on they can say it."""
 _MAKE_IT: Final = (
     "database: has to be there, empty, with its users: rubrica database roles | "
-    "runuser -u postgres -- psql --set ON_ERROR_STOP=1; then run this again"
+    "runuser -l postgres -c 'psql --set ON_ERROR_STOP=1'; then run this again"
 )
 
 

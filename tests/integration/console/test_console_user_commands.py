@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from appliance.cli import main
+from appliance.settings import CommandError
 
 SETTINGS = """\
 data_dir = "."
@@ -132,7 +133,7 @@ def test_wrong_tries_are_forgotten_at_the_command_line(run: Run) -> None:
     status, said = run("console-user", "unblock", "eva", "--address", "192.0.2.1")
     assert status == 0
     assert "eva: wrong tries forgotten: 0\n" in said
-    with pytest.raises(SystemExit, match="is no IP address"):
+    with pytest.raises(CommandError, match="is no IP address"):
         run("console-user", "unblock", "eva", "--address", "http://[")
     status, said = run("console-user", "unblock", "nadie")
     assert status != 0

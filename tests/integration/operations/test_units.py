@@ -98,6 +98,15 @@ def analyze(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         "rubrica.target",
     ],
 )
+@pytest.mark.parametrize("service", SERVICES)
+def test_log_names_the_unit(service: str) -> None:
+    """In the journal none is called as another one; of several each by its number."""
+    text = (UNITS / service).read_text("utf-8")
+    (own,) = re.findall(r"^SyslogIdentifier=(.*)$", text, re.MULTILINE)
+
+    assert own == service.removesuffix(".service").replace("@", "-%i")
+
+
 def test_unit_is_valid(installed: Path, unit: str) -> None:
     """Systemd reads the unit and has nothing to say about it."""
     done = analyze(installed, "verify", f"./{unit}")
