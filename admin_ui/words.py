@@ -127,7 +127,7 @@ def error(exc: ApplianceError) -> str:
         kinds = str(exc.params.get("kinds", "")).split(", ")
         found = [say(FINDINGS[kind]) for kind in FindingKind if kind.value in kinds]
         return " ".join([say(_NOT_TAKEN), *found])
-    told = exc.told(say(exc.sentence))
+    told = exc.told(say(exc.sentence), say)
     if isinstance(exc, DomainInvalidError):
         return f"{told} {say(exc.reason)[:1].upper()}{say(exc.reason)[1:]}."
     return told

@@ -415,7 +415,7 @@ def _field(
         "page": field.page,
         "box": box,
         "locked": field.locked,
-        "obstacle": found and found.told(i18n.translate(lang, found.sentence)),
+        "obstacle": found and i18n.said(found, lang),
     }
 
 
@@ -443,7 +443,7 @@ def _told_as(error: ApplianceError, lang: str) -> dict[str, object]:
     return {
         "code": error.code.value,
         "category": problems.ANSWERS[error.code].category.value,
-        "message": error.told(i18n.translate(lang, error.sentence)),
+        "message": i18n.said(error, lang),
     }
 
 

@@ -289,7 +289,7 @@ def members(error: ApplianceError, lang: str) -> dict[str, object]:
     answer = ANSWERS[error.code]
     told: dict[str, object] = {
         **in_words(error.code, error.extras, lang),
-        "detail": error.told(i18n.translate(lang, error.sentence)),
+        "detail": i18n.said(error, lang),
         "code": error.code.value,
         "category": _category(error).value,
     }

@@ -4,10 +4,11 @@ If only the code differs, raise `ApplianceError`; a subclass is for what somebod
 catches, or for members that its answers always have.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from appliance.domain.errors.codes import ErrorCode
 from appliance.domain.errors.sentences import CHECK_DIGIT, SENTENCES
+from appliance.domain.state_words import PLACES, STATE_WORDS
 from appliance.domain.text.sentences import fill
 from appliance.domain.vocab.certificates import StatementFault
 
@@ -38,13 +39,18 @@ class ApplianceError(Exception):
         """The msgid of what is said; fill it with `params` after translation."""
         super().__init__(code.value)
 
-    def told(self, sentence: str) -> str:
+    def told(self, sentence: str, translate: Callable[[str], str] = str) -> str:
         """Fill the places of a sentence, perhaps a translated one.
 
         Args:
             sentence: with the same named places as `sentence`.
+            translate: puts the words for a state into the language of the sentence.
         """
-        return fill(sentence, _Blank(self.params))
+        params = _Blank(self.params)
+        for name in PLACES & params.keys():
+            if (word := STATE_WORDS.get(str(params[name]))) is not None:
+                params[name] = translate(word)
+        return fill(sentence, params)
 
     def __str__(self) -> str:
         """The code and the English sentence, for logs and terminals."""
