@@ -344,6 +344,7 @@ def listed(view: RequestView) -> dict[str, object]:
         "name": view.document_name,
         "pages": len(view.inspection.pages),
         "integrator": view.integrator_name,
+        "created": _instant(view.created),
         "expires": view.expires and _instant(view.expires),
     }
 

@@ -333,7 +333,7 @@ async def _create_request(front: "ServiceRegistry", args: argparse.Namespace) ->
         pdf,
     )
     for request in requests:
-        say(f"solicitud {request}")
+        say(f"request {request}")
     await _note_who_cannot_sign(front, args.integrator, (first, *others))
     return 0
 
@@ -357,7 +357,7 @@ async def _note_who_cannot_sign(
 
 async def _cancel_request(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     view = await front.requests.cancel(RequestId(args.id), "operator")
-    say(f"solicitud {view.id}: {view.state.value}")
+    say(f"request {view.id}: {view.state.value}")
     return 0
 
 

@@ -81,7 +81,7 @@ async def _sample(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     if args.out is not None:
         write_file(args.out, signed)
     verdict = "valid" if report.valid else "NOT valid"
-    say(f"solicitud {request}: signed through the API, {len(signed)} bytes, {verdict}")
+    say(f"request {request}: signed through the API, {len(signed)} bytes, {verdict}")
     return 0 if report.valid else 1
 
 

@@ -255,9 +255,10 @@ export function requests({ list, choose, back, cancel }) {
 }
 
 /** What tells one document that waits from another. */
-function details({ integrator, pages, expires }) {
+function details({ integrator, pages, created, expires }) {
+  const since = created && t("sent {time}", { time: instant(created) });
   const until = expires && t("until {time}", { time: instant(expires) });
-  return [integrator, pageCount(pages), until].filter(Boolean).map((text, index) =>
+  return [integrator, pageCount(pages), since, until].filter(Boolean).map((text, index) =>
     h("span", { class: "nowrap" }, index ? ` · ${text}` : text));
 }
 

@@ -98,7 +98,7 @@ def _show(args: argparse.Namespace) -> int:
         (format_cuil(cuil), told["nombre"], told["clave"], told["claveDeFirma"])
         for cuil, told in load_people(settings).items()
     ]
-    say(table(("usuario", "nombre", "password", "signing password"), rows))
+    say(table(("user", "name", "password", "signing password"), rows))
     say(f"in memory:      {settings.activation_dir}  (goes with the installation)")
     say("codes of the second factor, of a person or of admin:")
     say(f"                {_command(args.settings)} demo otp USER")
@@ -109,7 +109,7 @@ def _request(args: argparse.Namespace) -> int:
     async def work(settings: Settings) -> int:
         refuse_outside_trial(settings)
         async with operators_front(settings) as front:
-            say(f"solicitud {await _new_request(front)}")
+            say(f"request {await _new_request(front)}")
         return 0
 
     return run_async(work, args)
@@ -142,7 +142,7 @@ def _sign(args: argparse.Namespace) -> int:
                 front, ApiClient(settings.web.base_url), cuil, told, request
             )
         write_file(args.out, signed)
-        say(f"solicitud {request} firmada: {args.out}")
+        say(f"request {request} signed: {args.out}")
         return 0
 
     return run_async(work, args)

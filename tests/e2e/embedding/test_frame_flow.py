@@ -172,6 +172,8 @@ async def test_signer_picks_a_request_of_this_integrator(
     assert "pendiente.pdf" in shown
     assert "Estudio Contable Sur" in shown
     assert "1 página" in shown
+    # Two of one name are told apart by it.
+    assert "enviado el " in shown
     await frame.get_by_role("button", name="pendiente.pdf").click()
     await ceremony.at(frame, "read")
     # Fetched and drawn is not read: that is what leaving the page says.
