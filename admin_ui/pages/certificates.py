@@ -34,7 +34,7 @@ async def show() -> Response:
         found = await core().expiry.signers(lists.cursor(), text)
     named = [
         ("q", words.say("Search"), lists.plain),
-        ("state", words.say("State"), lambda _: words.say("Revoked")),
+        ("state", words.say("State"), lambda _: words.say("Revoked certificates")),
     ]
     return await lists.show(
         "certificates.html",
