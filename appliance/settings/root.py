@@ -141,12 +141,15 @@ class Settings(Section):
         Two installations of one machine differ in it, a restored copy included. Empty
         while there is no data folder.
         """
-        try:
-            found = self.data_dir.stat()
-        except OSError:
-            return ""
-        told = f"{self.data_dir.resolve()}\0{found.st_dev}:{found.st_ino}"
-        return hashlib.sha256(os.fsencode(told)).hexdigest()[:32]
+        # Containers of one installation share this part of it, and not the rest.
+        for folder in (self.worker_identity_file.parent, self.data_dir):
+            try:
+                found = folder.stat()
+            except OSError:
+                continue
+            told = f"{found.st_dev}:{found.st_ino}".encode()
+            return hashlib.sha256(told).hexdigest()[:32]
+        return ""
 
     @property
     def worker_identity_file(self) -> Path:

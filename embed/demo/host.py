@@ -98,8 +98,9 @@ class DemoHost(http.server.ThreadingHTTPServer):
         """
         self.socket.close()
         self.socket = bind(self.config.listen, self.request_queue_size)
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = self.server_address[:2]
+        name, port = self.socket.getsockname()[:2]
+        self.server_address = (name, port)
+        self.server_name, self.server_port = name, port
 
     def get(self, path: str, lang: str = "es") -> Answer:
         """Answer a GET: the page, its files, what it has to know, the sample, mails."""

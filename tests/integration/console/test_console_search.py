@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert, select, update
 
 from appliance.console import views as console_views
 from appliance.core.database import tables
@@ -23,7 +23,7 @@ from appliance.domain.console import (
     read_search,
 )
 from appliance.domain.ids import PersonId, RequestId
-from appliance.domain.vocab import EventKind
+from appliance.domain.vocab import EventKind, RevocationReason
 from tests.support.installation.console import Console
 from tests.support.installation.installation import Installation
 
@@ -228,6 +228,44 @@ async def test_people_are_looked_through_in_spans(
     assert first.following
     second = await views.people(PeopleFilter(text="ana"), first.following)
     assert [row.id for row in second.rows] == [crowd.ana]
+
+
+async def test_revoked_certificates_are_found_and_paged(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The latest first, each once; by name and serial number among all of them."""
+    site, views = crowd.site, crowd.site.front.views
+    held = []
+    for person in (crowd.luis, crowd.ana):
+        (one,) = await site.front.credentials.of(person)
+        await site.front.credentials.revoke(
+            one.id, RevocationReason.SUPERSEDED, "operator"
+        )
+        now = site.clock.now() + timedelta(minutes=len(held))
+        await execute(
+            site,
+            (
+                update(tables.certificate)
+                .where(tables.certificate.c.credential == one.id)
+                .values(revoked_at=now, reason=RevocationReason.SUPERSEDED.value),
+            ),
+        )
+        held.append(one)
+    monkeypatch.setattr(console_views, "PAGE", 1)
+
+    first = await views.revoked()
+    assert first.following is not None
+    second = await views.revoked("", first.following)
+    assert [row.person for row in (*first.rows, *second.rows)] == [
+        crowd.ana,
+        crowd.luis,
+    ]
+    assert second.following is None
+    assert first.rows[0].serial == held[1].serial
+    assert first.rows[0].reason is RevocationReason.SUPERSEDED
+    for text in ("nunez ana", held[1].serial):
+        assert [row.person for row in (await views.revoked(text)).rows] == [crowd.ana]
+    assert (await views.revoked("nadie")).rows == ()
 
 
 async def test_audit_tells_what_somebody_did_and_had_done(

@@ -140,3 +140,21 @@ def test_another_installation_is_told_apart_by_its_data_folder(
 
     monkeypatch.setattr(_Ready, "ours", own)
     assert command_folder.run("ready", "--pid", str(os.getpid())) == "Ready.\n"
+
+
+def test_containers_of_one_installation_name_it_alike(tmp_path: Path) -> None:
+    """They have only `pki` in common; a copy of the folder is another installation."""
+    one, other, copy = (tmp_path / name for name in ("one", "other", "copy"))
+    for folder in (one, other, copy):
+        folder.mkdir()
+        make_command_folder(folder)
+    (one / "pki").mkdir()
+    (other / "pki").symlink_to(one / "pki")
+    (copy / "pki").mkdir()
+
+    ids = [
+        load_settings(folder / "settings.toml").folder_id
+        for folder in (one, other, copy)
+    ]
+
+    assert ids[0] == ids[1] != ids[2]

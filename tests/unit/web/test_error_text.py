@@ -28,7 +28,8 @@ def _template() -> None:
 
 
 def _missing_key() -> None:
-    _ = {}["by_mail"]  # type: ignore[var-annotated]
+    fields: dict[str, str] = {}
+    _ = fields["by_mail"]
 
 
 def _none_has_no_name() -> None:
@@ -37,7 +38,8 @@ def _none_has_no_name() -> None:
 
 
 def _too_many() -> None:
-    (_one,) = [1, 2]
+    numbers = [1, 2]
+    (_one,) = numbers
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,7 @@ def test_text_of_a_fault_of_ours_is_told(work: Callable[[], None], told: str) ->
 
 def _quoting(value: str) -> list[Callable[[], Any]]:
     """Errors that quote what they were given."""
+    fields: dict[str, str] = {}
 
     def raises(text: str) -> Callable[[], Any]:
         def work() -> None:
@@ -67,7 +70,7 @@ def _quoting(value: str) -> list[Callable[[], Any]]:
     return [
         lambda: int(f"{value}x"),
         lambda: float(f"{value}x"),
-        lambda: {}[value],
+        lambda: fields[value],
         lambda: getattr(object(), value),
         lambda: value.encode().decode("ascii").index(value * 2),
         lambda: Path(f"/{value}").read_bytes(),
