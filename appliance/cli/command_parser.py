@@ -28,12 +28,27 @@ class CommandParser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> argparse.Namespace:
         """Read a command line; end the program for one that is wrong."""
+        self._refuse_before_command(sys.argv[1:] if args is None else args)
         read, rest = self.parse_known_args(args, namespace)
         command = cast("CommandParser", getattr(read, _PARSER))
         if rest:
             command.error(self._unknown(rest, command))
         delattr(read, _PARSER)
         return cast("argparse.Namespace", read)
+
+    def _refuse_before_command(self, words: Sequence[str]) -> None:
+        """Refuse an unknown option before the command, for which its value passes."""
+        rest = iter(words)
+        for word in rest:
+            option = word.partition("=")[0]
+            if option in {"-", "--"} or not option.startswith("-"):
+                return
+            if (action := self._option_string_actions.get(option)) is None:
+                self.error(
+                    f"it does not take {option}{did_you_mean(option, self.options)}"
+                )
+            if action.nargs is None and word == option:
+                next(rest, None)
 
     def _unknown(self, rest: Sequence[str], command: "CommandParser") -> str:
         """Say what a command does not take, and what may be meant."""

@@ -21,7 +21,6 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
-from appliance.console.word_search import folded, holds_words
 from appliance.core.audit_store import audit_row
 from appliance.core.database.tables import (
     audit_event,
@@ -33,6 +32,7 @@ from appliance.core.database.tables import (
     signature_request,
     signing_process,
 )
+from appliance.core.database.word_search import folded, holds_words
 from appliance.core.unit_of_work import Store
 from appliance.domain.audit import AuditRow
 from appliance.domain.console import (

@@ -15,7 +15,6 @@ from sqlalchemy import (
 )
 
 from appliance.console.list_store import ConsoleListStore
-from appliance.console.word_search import contains, folded, holds_words
 from appliance.core.database.tables import (
     api_key,
     blocked_origin,
@@ -28,6 +27,7 @@ from appliance.core.database.tables import (
     signature_request,
     signing_secret,
 )
+from appliance.core.database.word_search import contains, folded, holds_words
 from appliance.domain.console import (
     BlockedRow,
     HomeNumbers,

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final, TypeVar
 
 from appliance.console.batch_list_store import ConsoleBatchStore, read_batch_id
-from appliance.console.revoked_list import RevokedListStore
+from appliance.console.revoked_store import RevokedStore
 from appliance.console.view_store import ConsoleViewStore
 from appliance.core import pagination
 from appliance.core.audit_check import AuditChains
@@ -53,6 +53,7 @@ from appliance.domain.vocab import EventKind, TaskKind
 from appliance.identity.login import email_indexes
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.worker_store import WorkerStore
+from appliance.pki.validation.certificate_rules import serial_of
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
@@ -211,7 +212,8 @@ class ConsoleViews:
             if text:
                 views = ConsoleViewStore(transaction)
                 among = (await views.named(read_search(text), _HOLDERS)).people
-            rows = await RevokedListStore(transaction).listed(PAGE + 1, place, among)
+            rows = await RevokedStore(transaction).listed(PAGE + 1, place, among)
+        rows = [replace(row, serial=serial_of(row.certificate)) for row in rows]
         return _page(rows, lambda row: pagination.instant(row.place, row.credential))
 
     async def _people_query(

@@ -147,13 +147,15 @@ class RevokedRow:
     """Of the person, as recorded."""
     state: CredentialState
     """`revoking` until CRL and OCSP say so, then `revoked`."""
-    serial: str
-    """Hexadecimal; empty for a certificate that cannot be read."""
+    certificate: bytes = field(repr=False)
+    """DER; who writes to the record may write other bytes."""
     revoked_at: datetime | None
     """None for one of an outside CA, and for one that is still to be revoked."""
     reason: RevocationReason | None
     place: datetime
     """By which the list is ordered."""
+    serial: str = ""
+    """Hexadecimal; empty for a certificate that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)

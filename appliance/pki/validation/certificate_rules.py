@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import ExtensionOID, NameOID
 
+from appliance.domain.certificates import serial_text
 from appliance.domain.errors import ChainRefusedError, ErrorCode
 
 CERTIFICATES_AT_MOST: Final = 10
@@ -102,6 +103,19 @@ def name_of(whole: x509.Name) -> str:
     """
     found = whole.get_attributes_for_oid(NameOID.COMMON_NAME)
     return str(found[0].value) if found else whole.rfc4514_string()
+
+
+def serial_of(der: bytes) -> str:
+    """Read a certificate's serial number, hexadecimal; empty for other bytes.
+
+    Args:
+        der: the certificate.
+    """
+    try:
+        with reading(most=1):
+            return serial_text(x509.load_der_x509_certificate(der).serial_number)
+    except ChainRefusedError:
+        return ""
 
 
 def crl_addresses(der: bytes) -> tuple[str, ...]:

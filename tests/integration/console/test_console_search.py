@@ -22,6 +22,7 @@ from appliance.domain.console import (
     RequestRow,
     read_search,
 )
+from appliance.domain.credentials import CredentialView
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import EventKind, RevocationReason
 from tests.support.installation.console import Console
@@ -235,7 +236,7 @@ async def test_revoked_certificates_are_found_and_paged(
 ) -> None:
     """The latest first, each once; by name and serial number among all of them."""
     site, views = crowd.site, crowd.site.front.views
-    held = []
+    held: list[CredentialView] = []
     for person in (crowd.luis, crowd.ana):
         (one,) = await site.front.credentials.of(person)
         await site.front.credentials.revoke(

@@ -16,6 +16,7 @@ _WRONG: Final = (
     ("person list --stat active --jsn", "it does not take --jsn; did you mean --json?"),
     ("verify a.pdf --quiet", "it does not take --quiet"),
     ("ready 5", "it does not take 5"),
+    ("--setting x ready", "it does not take --setting; did you mean --settings?"),
     ("ready --settings x", "--settings goes before the command: rubrica --settings …"),
     ("person", "the following arguments are required: part"),
     ("ready --wait soon", "argument --wait: invalid float value: 'soon'"),

@@ -4,23 +4,19 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any, Final
 
-from cryptography import x509
 from sqlalchemy import Row, Select, and_, func, or_, select
 
 from appliance.core.database.tables import certificate, credential, person
 from appliance.core.database.types import Instant
 from appliance.core.unit_of_work import Store
-from appliance.domain.certificates import serial_text
 from appliance.domain.console import RevokedRow
-from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.vocab import CredentialState, RevocationReason
-from appliance.pki.validation.certificate_rules import reading
 
 _OVER: Final = (CredentialState.REVOKING.value, CredentialState.REVOKED.value)
 
 
-class RevokedListStore(Store):
+class RevokedStore(Store):
     """Credentials that are revoked, or about to be."""
 
     async def listed(
@@ -83,17 +79,8 @@ def _revoked(row: Row[Any]) -> RevokedRow:
         person=PersonId(row.person),
         name=row.name,
         state=CredentialState(row.state),
-        serial=_serial(row.certificate),
+        certificate=row.certificate,
         revoked_at=row.at,
         reason=None if row.reason is None else RevocationReason(row.reason),
         place=row.place,
     )
-
-
-def _serial(der: bytes) -> str:
-    """A certificate's serial number; empty for what is no certificate."""
-    try:
-        with reading(most=1):
-            return serial_text(x509.load_der_x509_certificate(der).serial_number)
-    except ApplianceError:
-        return ""
