@@ -54,7 +54,8 @@ class CommandParser(argparse.ArgumentParser):
         """Say what a command does not take, and what may be meant."""
         unknown = next((word for word in rest if word.startswith("-")), rest[0])
         option = unknown.partition("=")[0]
-        told = f"it does not take {unknown}"
+        # Without its value, which may be a secret.
+        told = f"it does not take {option}"
         if option in self.options and option not in command.options:
             return f"{option} goes before the command: {self.prog} {option} …"
         return told + did_you_mean(option, command.options)
