@@ -610,12 +610,13 @@ def test_nothing_is_left_after_all_is_removed(machine: Booted) -> None:
 
     for path in ("etc/rubrica", "var/lib/rubrica", "run/rubrica", "opt/rubrica"):
         assert not (machine.root / path).exists(), path
+    count = "awk '/^rubrica/ {n++} END {print n + 0}'"
+    ours = (
+        "SELECT rolname FROM pg_roles UNION SELECT datname FROM pg_database ORDER BY 1"
+    )
     left = machine.run(
-        "getent passwd | grep -c ^rubrica; getent group | grep -c ^rubrica;"
-        "systemctl list-unit-files 'rubrica*' --no-legend | wc -l;"
-        "runuser -l postgres -c 'psql -qAt -c \"SELECT rolname FROM pg_roles"
-        " WHERE rolname LIKE $$rubrica%$$ UNION SELECT datname FROM pg_database"
-        " WHERE datname = $$rubrica$$\"' | wc -l",
-        check=False,
+        f"getent passwd | {count}; getent group | {count};"
+        f"systemctl list-unit-files --no-legend | {count};"
+        f"echo '{ours}' | runuser -l postgres -c 'psql -qAt' | {count}"
     ).stdout.split()
     assert left == ["0", "0", "0", "0"]
