@@ -194,6 +194,7 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.OVERLOADED: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
     ErrorCode.INTERNAL: Answer(_S.INTERNAL_SERVER_ERROR, _RETRY),
     ErrorCode.ALREADY_EXISTS: Answer(_S.CONFLICT, _FIX),
+    ErrorCode.CHANGED_MEANWHILE: Answer(_S.PRECONDITION_FAILED, _FIX),
     ErrorCode.PERSON_NOT_FOUND: Answer(_S.NOT_FOUND, _FIX),
     ErrorCode.INTEGRATOR_NOT_FOUND: Answer(_S.NOT_FOUND, _FIX),
     ErrorCode.NOT_A_TRIAL: Answer(_S.FORBIDDEN, _TERMINAL),

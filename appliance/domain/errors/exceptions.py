@@ -4,7 +4,7 @@ If only the code differs, raise `ApplianceError`; a subclass is for what somebod
 catches, or for members that its answers always have.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from appliance.domain.errors.codes import ErrorCode
 from appliance.domain.errors.sentences import CHECK_DIGIT, SENTENCES
@@ -109,6 +109,27 @@ class FieldMissingError(FieldInvalidError):
         kind: str | None = None,
     ) -> None:
         super().__init__(field, allowed, kind, code=ErrorCode.FIELD_MISSING)
+
+
+class ChangedMeanwhileError(ApplianceError):
+    """A change was made from values that are not the stored ones any more.
+
+    Args:
+        stored: values that are stored now, by their names in the record; no secret.
+        changed: names of those that are not as they were seen.
+        version: of what is stored now, to go on from.
+    """
+
+    def __init__(
+        self,
+        stored: Mapping[str, object],
+        changed: Sequence[str] = (),
+        version: str = "",
+    ) -> None:
+        super().__init__(ErrorCode.CHANGED_MEANWHILE)
+        self.stored = stored
+        self.changed = tuple(changed)
+        self.version = version
 
 
 class CheckDigitError(FieldInvalidError):

@@ -317,6 +317,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.OVERLOADED: "The service is busy; try again soon.",
     ErrorCode.INTERNAL: "Something went wrong on our side.",
     ErrorCode.ALREADY_EXISTS: "There is one already: {field}.",
+    ErrorCode.CHANGED_MEANWHILE: (
+        "It was changed since you read it, so nothing of your change was saved."
+    ),
     ErrorCode.PERSON_NOT_FOUND: "There is no such person.",
     ErrorCode.INTEGRATOR_NOT_FOUND: "There is no such integrator.",
     ErrorCode.NOT_A_TRIAL: "This can only be done in a trial installation.",
