@@ -246,17 +246,20 @@ class ApiKeys:
         return NewKey(key, text.text)
 
 
-async def integrator_of(transaction: Transaction, code: str) -> IntegratorView:
+async def integrator_of(
+    transaction: Transaction, code: str, *, lock: bool = False
+) -> IntegratorView:
     """An integrator by code.
 
     Args:
         transaction: the caller's.
         code: of the integrator.
+        lock: keep it from others until the transaction ends.
 
     Raises:
         ApplianceError: `INTEGRATOR_NOT_FOUND`.
     """
-    found = await IntegratorStore(transaction).get(code)
+    found = await IntegratorStore(transaction).get(code, lock=lock)
     if found is None:
         raise ApplianceError(ErrorCode.INTEGRATOR_NOT_FOUND)
     return found

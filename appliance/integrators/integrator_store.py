@@ -43,9 +43,13 @@ class IntegratorStore(Store):
         rows = await self._connection.execute(integrator_views())
         return [integrator_view(row) for row in rows]
 
-    async def get(self, code: str) -> IntegratorView | None:
-        """An integrator by code."""
-        row = await self._one(select(*_WHOSE).where(integrator.c.code == code))
+    async def get(self, code: str, *, lock: bool = False) -> IntegratorView | None:
+        """An integrator by code; `lock` keeps others from changing it."""
+        query = select(*_WHOSE).where(integrator.c.code == code)
+        if lock:
+            # Sessions and keys that refer to it can be added meanwhile.
+            query = query.with_for_update(key_share=True)
+        row = await self._one(query)
         return None if row is None else integrator_view(row)
 
     async def by_id(self, wanted: IntegratorId) -> IntegratorView | None:

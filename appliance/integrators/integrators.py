@@ -1,6 +1,7 @@
 """Integrators, and the origins whose pages may show the frame.
 
-Every change is recorded with what was before and what is after.
+Every change is recorded with what was before and what is after. Each holds the
+integrator's row: two at once change one after the other, each what it was given.
 
 Source: decisions "Sessions, integrators, people".
 """
@@ -122,7 +123,7 @@ class Integrators(ApiKeys):
                 "event_prefix", "a-z, then a-z, 0-9 and -, up to 32"
             )
         async with self._store.write() as transaction:
-            before = await integrator_of(transaction, code)
+            before = await integrator_of(transaction, code, lock=True)
             after = replace(
                 before,
                 event_prefix=(
@@ -172,7 +173,7 @@ class Integrators(ApiKeys):
                 "https://… , with {procesoId}, {solicitudId} or {loteId} if you like",
             )
         async with self._store.write() as transaction:
-            before = await integrator_of(transaction, code)
+            before = await integrator_of(transaction, code, lock=True)
             after = replace(
                 before,
                 mails_signers=(
@@ -199,7 +200,7 @@ class Integrators(ApiKeys):
         """
         now = self._clock.now()
         async with self._store.write() as transaction:
-            before = await integrator_of(transaction, code)
+            before = await integrator_of(transaction, code, lock=True)
             if before.disabled is not None:
                 return 0
             await IntegratorStore(transaction).lock_keys(before.id)
@@ -226,7 +227,7 @@ class Integrators(ApiKeys):
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
         async with self._store.write() as transaction:
-            before = await integrator_of(transaction, code)
+            before = await integrator_of(transaction, code, lock=True)
             await _change(transaction, actor, before, replace(before, disabled=None))
 
     async def set_profile(
@@ -243,7 +244,7 @@ class Integrators(ApiKeys):
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
         async with self._store.write() as transaction:
-            before = await integrator_of(transaction, code)
+            before = await integrator_of(transaction, code, lock=True)
             after = replace(
                 before,
                 level=wishes.level,
