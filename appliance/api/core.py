@@ -12,6 +12,7 @@ from typing import Protocol, cast
 
 from quart import current_app
 
+from appliance.core.edit_versions import EditVersions
 from appliance.documents.download_links import DownloadLinks
 from appliance.domain.clock import Clock
 from appliance.domain.ids import BatchId, PersonId, RequestId, TaskId
@@ -249,6 +250,11 @@ class ApiCore(Protocol):
     @property
     def mails_for_tests(self) -> MailsForTests:
         """Test mode: what those were written."""
+        ...
+
+    @property
+    def edits(self) -> EditVersions:
+        """Versions of what integrators change."""
         ...
 
     @property

@@ -26,6 +26,7 @@ from appliance.bootstrap.core import (
 from appliance.bootstrap.hosts import open_belief
 from appliance.console.expiry_notices import Expiry
 from appliance.core.background import Shielded
+from appliance.core.edit_versions import EditVersions
 from appliance.core.messaging import connect, redis_settings
 from appliance.core.rate_limit import Throttle
 from appliance.core.secrets.key_files import KeyFile
@@ -115,6 +116,7 @@ class ServiceRegistry:
     core: Core
     sealer: Sealer
     lookup: LookupIndex
+    edits: EditVersions
     requests: Requests
     intake: Intake
     uploads: UploadedDocuments
@@ -278,6 +280,7 @@ async def open_front(
             core=core,
             sealer=sealer,
             lookup=lookup,
+            edits=EditVersions(store),
             requests=requests,
             intake=intake,
             uploads=uploads,

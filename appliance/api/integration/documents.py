@@ -8,9 +8,11 @@ from quart import Blueprint, Response, request
 
 from appliance.api import rates
 from appliance.api.core import core
+from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
 from appliance.api.wire import documents, query
 from appliance.api.wire.documents import NamedDocument
+from appliance.domain.edit_subjects import Subject
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.requests.uploads import UploadOrder
@@ -109,9 +111,11 @@ async def list_documents() -> Response:
 async def show_document(documento: str) -> Response:
     """`GET …/documents/{documentoId}`: what is known of one."""
     asking = await caller(ApiKeyScope.REQUESTS_READ)
+    tag = await edits.tag(asking, Subject.UPLOAD, documento)
     upload = await core().uploads.get(asking.integrator.id, documento)
     request_log.note(documentoId=upload.id)
-    return json_response(documents.uploaded(upload, i18n.requested()))
+    told = json_response(documents.uploaded(upload, i18n.requested()))
+    return edits.tagged(told, tag)
 
 
 @blueprint.get(f"{_PATH}/<documento>/content")
@@ -131,6 +135,7 @@ async def download_document(documento: str) -> Response:
 async def delete_document(documento: str) -> Response:
     """`DELETE …/documents/{documentoId}`: it can be named no more."""
     asking = await caller(ApiKeyScope.REQUESTS_WRITE)
-    await core().uploads.remove(asking.integrator.id, asking.actor, documento)
+    async with edits.unchanged(asking, Subject.UPLOAD, documento):
+        await core().uploads.remove(asking.integrator.id, asking.actor, documento)
     request_log.note(documentoId=documento)
     return Response(b"", status=HTTPStatus.NO_CONTENT)

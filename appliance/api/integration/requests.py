@@ -12,9 +12,11 @@ from quart import Blueprint, Response, request
 
 from appliance.api import rates
 from appliance.api.core import core
+from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
 from appliance.api.wire import processes, query
 from appliance.domain.documents import signed_name
+from appliance.domain.edit_subjects import Subject
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ProcessId
 from appliance.domain.integrators.api_keys import ApiKeyScope
@@ -102,8 +104,9 @@ async def show(process: str) -> Response:
     """`GET /api/integration/requests/{procesoId}`: all of one, with its history."""
     asking = await caller(_READ)
     wanted = _process_id(process)
+    tag = await edits.tag(asking, Subject.PROCESS, wanted)
     details = await core().backend_requests.get(asking.integrator.id, wanted)
-    return await _told(asking, details)
+    return edits.tagged(await _told(asking, details), tag)
 
 
 @blueprint.patch(f"{PATH}/<process>")
@@ -112,8 +115,10 @@ async def change(process: str) -> Response:
     """`PATCH /api/integration/requests/{procesoId}`: what may change."""
     asking = await caller(_WRITE)
     wanted = _process_id(process)
-    asked = processes.change(await body.read_object())
-    details = await core().backend_requests.change(asking, wanted, asked)
+    sent = await body.read_object()
+    asked = processes.change(sent)
+    async with edits.unchanged(asking, Subject.PROCESS, wanted, sent):
+        details = await core().backend_requests.change(asking, wanted, asked)
     return await _told(asking, details)
 
 

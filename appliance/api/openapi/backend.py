@@ -176,7 +176,7 @@ REQUESTS: Final = (
         "GET /requests/{procesoId}",
         "One signature request, and what became of it",
         _READ,
-        Told(_OK, backend_answers.RequestDetail),
+        Told(_OK, backend_answers.RequestDetail, headers=("ETag",)),
         _REQUEST_GONE,
     ),
     backend_operation(
@@ -185,7 +185,8 @@ REQUESTS: Final = (
         "Change what is said of a signature request",
         _WRITE,
         Told(_OK, backend_answers.RequestDetail),
-        {*_REQUEST_GONE, E.STATE, E.REFERENCE_IN_USE},
+        {*_REQUEST_GONE, *codes.CHANGED, E.STATE, E.REFERENCE_IN_USE},
+        query=(parameters.IF_MATCH,),
         body=in_json(processes.RequestChange),
     ),
     backend_operation(
@@ -287,7 +288,7 @@ OTHERS: Final = (
         "GET /signers/{cuil}",
         "Whether somebody can sign, and if not, why",
         ApiKeyScope.PEOPLE_READ,
-        Told(_OK, backend_answers.Signer),
+        Told(_OK, backend_answers.Signer, headers=("ETag",)),
         {E.FIELD_INVALID},
     ),
     backend_operation(
@@ -305,7 +306,9 @@ OTHERS: Final = (
             E.PERSON_NOT_FOUND,
             E.PERSON_STATE,
             E.VOUCH_REFUSED,
+            *codes.CHANGED,
         },
+        query=(parameters.IF_MATCH,),
         body=in_json(signers.VouchBody),
     ),
     backend_operation(
@@ -343,7 +346,7 @@ OTHERS: Final = (
         "GET /documents/{documentoId}",
         "One document, with what to know of it",
         _READ,
-        Told(_OK, backend_answers.Upload),
+        Told(_OK, backend_answers.Upload, headers=("ETag",)),
         {E.DOCUMENT_NOT_FOUND},
     ),
     backend_operation(
@@ -360,7 +363,8 @@ OTHERS: Final = (
         "Have a document named no more",
         _WRITE,
         GONE,
-        {E.DOCUMENT_NOT_FOUND},
+        {E.DOCUMENT_NOT_FOUND, *codes.CHANGED},
+        query=(parameters.IF_MATCH,),
     ),
     backend_operation(
         "diagnose",
@@ -403,7 +407,7 @@ WEBHOOKS: Final = (
         "GET /webhooks/{webhookId}",
         "One webhook",
         _HOOKS_READ,
-        Told(_OK, backend_answers.Webhook),
+        Told(_OK, backend_answers.Webhook, headers=("ETag",)),
         _WEBHOOK_GONE,
     ),
     backend_operation(
@@ -412,7 +416,8 @@ WEBHOOKS: Final = (
         "Change a webhook, or turn it off or on",
         _HOOKS_WRITE,
         Told(_OK, backend_answers.Webhook),
-        _WEBHOOK_GONE,
+        {*_WEBHOOK_GONE, *codes.CHANGED},
+        query=(parameters.IF_MATCH,),
         body=in_json(webhooks.WebhookChange),
     ),
     backend_operation(
@@ -421,7 +426,8 @@ WEBHOOKS: Final = (
         "Have a webhook told nothing ever again",
         _HOOKS_WRITE,
         GONE,
-        _WEBHOOK_GONE,
+        {*_WEBHOOK_GONE, *codes.CHANGED},
+        query=(parameters.IF_MATCH,),
     ),
     backend_operation(
         "rotateWebhookSecret",

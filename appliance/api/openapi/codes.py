@@ -20,6 +20,8 @@ OBJECT: Final = frozenset(
         E.JSON_INVALID,
     }
 )
+CHANGED: Final = frozenset({E.CHANGED_MEANWHILE})
+"""Of a call that takes `If-Match`, so that it changes only what its caller has read."""
 FILE: Final = frozenset({E.DOCUMENT_EMPTY, E.DOCUMENT_TOO_LARGE, E.FILENAME})
 _BEARER: Final = frozenset(
     {E.TOKEN_MISSING, E.TOKEN_INVALID, E.TOKEN_EXPIRED, E.MFA_REQUIRED}

@@ -160,10 +160,13 @@ MEANINGS: Final[Mapping[str, str]] = {
     "allowed": "What it may be",
     "retryAfter": "Seconds after which to try again",
     "requestId": "Names the call, for whoever reads the log",
+    "yours": "What the call wanted to store",
+    "current": "What is stored now",
+    "version": "The `ETag` of what is stored now, for `If-Match`",
     "attemptsLeft": "Tries of the password that are left",
     # Headers.
     "Idempotency-Key": "A key of your own: the same call again makes nothing new",
-    "If-Match": "Goes on only if the document is this one, as `ETag` gave it",
+    "If-Match": "Goes on only if what it is about is as `ETag` gave it",
 }
 """By name."""
 _ELSEWHERE: Final[Mapping[str, str]] = {

@@ -379,6 +379,36 @@ class Fault(ProblemMembers):
     ]
 
 
+Texts: TypeAlias = Annotated[
+    dict[str, str],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "maxProperties": 20,
+            "propertyNames": {"maxLength": 40},
+            "additionalProperties": {"type": "string", "maxLength": 500},
+        }
+    ),
+]
+"""`metadatos`."""
+
+
+class Versioned(TypedDict, total=False):
+    """Members that were to be changed, as they were sent or as they are stored."""
+
+    url: str
+    nombre: str | None
+    eventos: list[str]
+    habilitado: bool
+    referencia: str | None
+    referenciaUnica: bool | None
+    metadatos: Texts | None
+    idioma: str | None
+    mensaje: str | None
+    vence: str | None
+    estado: str
+
+
 class Problem(ProblemMembers):
     """What went wrong (RFC 9457)."""
 
@@ -393,6 +423,9 @@ class Problem(ProblemMembers):
     requestId: Annotated[str, string(pattern="^[0-9a-f]{24}$")]
     solicitudId: NotRequired[RequestNumber]
     errors: NotRequired[list[Fault]]
+    yours: NotRequired[Versioned]
+    current: NotRequired[Versioned]
+    version: NotRequired[Annotated[str, string(pattern='^"[0-9a-f]{64}"$')]]
 
 
 class BatchProblem(ProblemMembers):

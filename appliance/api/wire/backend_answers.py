@@ -19,6 +19,7 @@ from appliance.api.wire.answers import (
     Sha256,
     SignatureLook,
     State,
+    Texts,
     Version,
     one_of,
     string,
@@ -34,18 +35,6 @@ from appliance.domain.vocab import (
 )
 from appliance.integration.diagnosis import Amiss
 
-Texts: TypeAlias = Annotated[
-    dict[str, str],
-    WithJsonSchema(
-        {
-            "type": "object",
-            "maxProperties": 20,
-            "propertyNames": {"maxLength": 40},
-            "additionalProperties": {"type": "string", "maxLength": 500},
-        }
-    ),
-]
-"""`metadatos`."""
 StateCounts: TypeAlias = Annotated[
     dict[str, int],
     WithJsonSchema(
