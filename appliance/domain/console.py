@@ -379,6 +379,8 @@ class ConsoleSessionRow:
     user: ConsoleUser
     created: datetime
     until: datetime
+    proven: datetime | None = None
+    """When a code was last given in it."""
 
 
 @dataclass(frozen=True, slots=True)

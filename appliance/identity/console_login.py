@@ -10,7 +10,7 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from appliance.core.login_attempt_store import LoginAttemptStore
@@ -230,7 +230,8 @@ class ConsoleLogin:
             transaction.audit.add(
                 AuditEvent(EventKind.CONSOLE_LOGIN_COMPLETED, user.actor)
             )
-        return NewConsoleSession(token, ConsoleSession(user, until, self._csrf(token)))
+        session = ConsoleSession(user, until, self._csrf(token), now)
+        return NewConsoleSession(token, session)
 
     async def by_token(self, token: str, *, active: bool = True) -> ConsoleSession:
         """The session of a cookie.
@@ -256,7 +257,18 @@ class ConsoleLogin:
         if active and until - row.until >= _STRIDE:
             async with self._store.write() as transaction:
                 await ConsoleUserStore(transaction).prolong_session(indexes, until)
-        return ConsoleSession(row.user, max(row.until, until), self._csrf(token))
+        csrf = self._csrf(token)
+        return ConsoleSession(row.user, max(row.until, until), csrf, row.proven)
+
+    async def former_user(self, token: str) -> str | None:
+        """Return the id of a session's user, over or not; None for an unknown one.
+
+        Args:
+            token: the cookie's value, as it came.
+        """
+        async with self._store.read() as transaction:
+            row = await ConsoleUserStore(transaction).session(self._indexes(token))
+        return None if row is None else row.user.id
 
     async def confirm(self, session: ConsoleSession, code: str, address: str) -> None:
         """Have a signed-in user prove themselves again, by a fresh code.
@@ -284,6 +296,20 @@ class ConsoleLogin:
             await Throttle.wrong(transaction, attempt)
             transaction.audit.add(AuditEvent(EventKind.CONSOLE_CODE_WRONG, user.actor))
         raise ApplianceError(ErrorCode.OTP_INVALID)
+
+    async def note_proof(self, token: str) -> datetime:
+        """Record that the user of a session has just given a code.
+
+        Args:
+            token: the cookie's value; of a session that is over, nothing is recorded.
+
+        Returns:
+            The time of it.
+        """
+        now = self._clock.now()
+        async with self._store.write() as transaction:
+            await ConsoleUserStore(transaction).note_proof(self._indexes(token), now)
+        return now
 
     async def witness(
         self, session: ConsoleSession, typed: SignIn, address: str

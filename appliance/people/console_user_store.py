@@ -146,7 +146,7 @@ class ConsoleUserStore(Store):
         """Record a session by the HMAC of its token."""
         await self._connection.execute(
             insert(console_session).values(
-                token_index=token_index, user=user, created=at, until=until
+                token_index=token_index, user=user, created=at, until=until, proven=at
             )
         )
 
@@ -158,6 +158,7 @@ class ConsoleUserStore(Store):
                     console_user,
                     console_session.c.created.label("opened"),
                     console_session.c.until,
+                    console_session.c.proven,
                 )
                 .join(console_session, console_session.c.user == console_user.c.id)
                 .where(console_session.c.token_index.in_(indexes))
@@ -165,7 +166,7 @@ class ConsoleUserStore(Store):
         ).one_or_none()
         if row is None:
             return None
-        return ConsoleSessionRow(_user(row), row.opened, row.until)
+        return ConsoleSessionRow(_user(row), row.opened, row.until, row.proven)
 
     async def prolong_session(self, indexes: Sequence[str], until: datetime) -> None:
         """Let a session that is being used go on until then."""
@@ -173,6 +174,14 @@ class ConsoleUserStore(Store):
             update(console_session)
             .where(console_session.c.token_index.in_(indexes))
             .values(until=until)
+        )
+
+    async def note_proof(self, indexes: Sequence[str], at: datetime) -> None:
+        """Record when a code was last given in a session."""
+        await self._connection.execute(
+            update(console_session)
+            .where(console_session.c.token_index.in_(indexes))
+            .values(proven=at)
         )
 
     async def close_session(self, indexes: Sequence[str]) -> bool:

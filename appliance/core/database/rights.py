@@ -415,7 +415,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         "UPDATE (phc, totp_sealed, last_step, disabled, last_login)",
     },
     "console_session": {
-        _ADMIN: "SELECT, INSERT, UPDATE (until), DELETE",
+        _ADMIN: "SELECT, INSERT, UPDATE (until, proven), DELETE",
         _CHORES: "SELECT (token_index, until), DELETE",
     },
     "download_link": {
