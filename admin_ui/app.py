@@ -15,11 +15,12 @@ from quart.typing import ResponseReturnValue
 
 from admin_ui import (
     assets,
+    edits,
     figures,
+    guard,
     health_words,
-    once,
     pages,
-    session,
+    proof,
     story,
     times,
     words,
@@ -63,7 +64,7 @@ def create_console(console: AdminServiceRegistry, known: Container[str] = ()) ->
         The application, for Hypercorn.
     """
     face = HttpProfile(
-        console.settings.web.admin_url, session.admit, error_page, _HEADERS, known
+        console.settings.web.admin_url, guard.admit, error_page, _HEADERS, known
     )
     app = create_app("admin_ui", settings=console.settings, face=face)
     app.extensions[KEY] = console
@@ -119,7 +120,10 @@ def _prepare_templates(app: Quart) -> None:
     env.filters["seconds"] = health_words.seconds
     env.filters["percent"] = health_words.percent
     env.globals["words"] = words
-    env.globals["once"] = once
+    env.globals["kept"] = edits.kept
+    env.globals["kept_box"] = edits.kept_box
+    env.globals["seen"] = edits.seen
+    env.globals["seen_here"] = edits.seen_here
     env.globals["health_words"] = health_words
     env.globals["stories"] = story
     env.globals["N_"] = words.N_
@@ -138,6 +142,9 @@ def _context() -> dict[str, Any]:
         "mail_is_on": settings.mail.is_on,
         "session": signed_in,
         "csrf": signed_in.csrf if signed_in else "",
+        "changed": g.get("changed"),
+        "restored": g.get("restored", False),
+        "proof_until": proof.holds_until(),
         "place": request.blueprint or "",
         "here": request.full_path.rstrip("?"),
     }

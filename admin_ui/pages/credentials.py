@@ -5,7 +5,7 @@ from typing import Any
 
 from quart import Blueprint, Response
 
-from admin_ui import once, proof, session, words
+from admin_ui import proof, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import uploads
@@ -136,20 +136,16 @@ async def import_chain(person_id: str, credential_id: str) -> Response:
 async def ask_pin(person_id: str) -> Response:
     """`GET …/credentials/pin`: that the earlier PIN ends, and the own code."""
     view = await core().views.person(PersonId(person_id))
-    instead_of = once.stamp(await core().revocation_pins.made(view.row.id))
-    return await page("pin_new.html", faults=NONE, view=view, instead_of=instead_of)
+    return await page("pin_new.html", faults=NONE, view=view)
 
 
 @blueprint.post("/pin")
 async def new_pin(person_id: str) -> Response:
     """`POST …/credentials/pin`: a new revocation PIN, shown this once."""
     view = await core().views.person(PersonId(person_id))
-    made = await core().revocation_pins.made(view.row.id)
-    # Before the code: one that was used is said to be wrong.
-    faults = once.check(made) or await proof.confirm()
+    faults = await proof.confirm()
     if faults:
-        instead_of = once.stamp(made)
-        return await again("pin_new.html", faults, view=view, instead_of=instead_of)
+        return await again("pin_new.html", faults, view=view)
     pin = await core().revocation_pins.renew(view.row.id, session.actor())
     base_url = core().settings.web.base_url
     return await page("pin_created.html", view=view, pin=pin, base_url=base_url)

@@ -2,7 +2,7 @@
 
 from quart import Blueprint, Response
 
-from admin_ui import mail_words, once, proof, session
+from admin_ui import mail_words, proof, session
 from admin_ui.core import core
 from admin_ui.pages.credentials import is_revoked
 from admin_ui.render import NONE, again, go, page, qr_code
@@ -88,9 +88,6 @@ async def renew(person_id: str) -> Response:
         ApplianceError: `PERSON_STATE` for one who has enrolled.
     """
     view = await _invited(person_id)
-    faults = once.check(view.invited_until)
-    if faults:
-        return await again("person_link.html", faults, view=view)
     made = await core().invitations.renew(
         session.actor(),
         view.row.cuil,

@@ -21,6 +21,7 @@ from appliance.bootstrap.core import (
 from appliance.bootstrap.hosts import open_belief
 from appliance.console.expiry_notices import Expiry
 from appliance.console.views import ConsoleViews
+from appliance.core.edit_versions import EditVersions
 from appliance.core.secrets.key_files import KeyFile
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.core.secrets.sealed_box import LookupKey
@@ -68,6 +69,7 @@ class AdminServiceRegistry:
     core: Core
     sealer: Sealer
     lookup: LookupIndex
+    edits: EditVersions
     requests: Requests
     intake: Intake
     health: Health
@@ -126,6 +128,7 @@ async def open_admin(
             core=core,
             sealer=sealer,
             lookup=lookup,
+            edits=EditVersions(store),
             requests=Requests(
                 store,
                 core.documents,

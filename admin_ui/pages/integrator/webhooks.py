@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from quart import Blueprint, Response
 
-from admin_ui import lists, once, session, webhook_words, words
+from admin_ui import lists, session, webhook_words, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from appliance.core import pagination
@@ -174,8 +174,6 @@ async def rotate(code: str, webhook: str) -> Response:
     if how not in _HOW:
         told = words.say("Choose an option from the list.")
         return await _rotate_form(view, endpoint, Faults({"how": told}))
-    if faults := once.check(endpoint.former_until):
-        return await _rotate_form(view, endpoint, faults)
     made = await core().webhooks.rotate(
         session.actor(), view.id, webhook, at_once=how == "now"
     )

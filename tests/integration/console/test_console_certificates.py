@@ -387,19 +387,19 @@ async def test_pin_outlives_a_page_that_is_loaded_anew(console: Console) -> None
     """The form sent again, and one without a right code, make no other PIN."""
     person, _ = await somebody(console)
     here = f"/admin/people/{person}/credentials/pin"
-    asked = await console.post(here, instead_of="", code="1")
+    asked = await console.post(here, code="1")
     assert asked.fault_of("code")
     assert not PIN.findall(asked.text)
-    form = {"instead_of": "", "code": console.code()}
+    form = {**await console.version(here), "code": console.code()}
     assert PIN.findall((await console.post(here, **form)).text)
 
     again = await console.post(here, **form)
 
-    assert again.status == 422
-    assert "Ya se generó" in again.text
+    assert again.status == 412
+    assert "PIN de revocación creado" in again.text
     assert not again.fault_of("code")
     await audited(console, EventKind.REVOCATION_PIN_SET)
-    await console.post(here, instead_of="", code=console.code())
+    await console.post(here, version="", code=console.code())
     await audited(console, EventKind.REVOCATION_PIN_SET)
 
 
