@@ -30,6 +30,12 @@ from appliance.domain.appearance.stamp import (
     QrFigure,
     StampLayout,
 )
+from worker.pades.appearance.archival import (
+    BLANK,
+    archival_part,
+    blank_drawing,
+    has_output_intent,
+)
 from worker.pades.appearance.embedded_font import EmbeddedFont
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.pdf.document import add_annotation, find_page
@@ -108,11 +114,16 @@ def write_stamp(
     if named is not None and (picture is None or picture.logo.sha256 != named):
         raise ValueError(named)
     font = fonts[layout.font_name, layout.font_style]
-    resources = _default_rgb(writer)
+    resources = _default_colors(writer)
+    drawings = DictionaryObject()
     if picture is not None and named is not None:
-        resources[pdf_name("/XObject")] = DictionaryObject(
-            {pdf_name("/Logo"): _write_logo(writer, picture)}
-        )
+        drawings[pdf_name("/Logo")] = _write_logo(writer, picture)
+    blank = blank_drawing(writer)
+    if blank is not None:
+        # For the document timestamps that follow.
+        drawings[pdf_name(BLANK)] = blank
+    if drawings:
+        resources[pdf_name("/XObject")] = drawings
     if layout.lines:
         resources[pdf_name("/Font")] = DictionaryObject(
             {pdf_name("/F1"): _write_font(writer, font, layout)}
@@ -324,27 +335,32 @@ def _width(units: int) -> FloatObject:
     return FloatObject(round(units * 1000 / UNITS_PER_EM, 2))
 
 
-def _default_rgb(writer: IncrementalPdfFileWriter) -> DictionaryObject:
+def _default_colors(writer: IncrementalPdfFileWriter) -> DictionaryObject:
     """The resources that every stamp begins with.
 
     A file with an output intent (PDF/A, PDF/X) may be made for paper, where RGB of a
     device means nothing and costs the file its conformance: there the stamp's RGB is
-    that of sRGB. In other files its colours are as plain as those of the page.
+    that of sRGB, and so it is in PDF/A that names no device, with grey as well. In
+    other files its colours are as plain as those of the page.
 
-    Source: ISO 32000-2, 8.6.5.6; ISO 19005-2, 6.2.4.3.
+    Source: ISO 32000-2, 8.6.5.6; ISO 19005-1, 6.2.3; ISO 19005-2, 6.2.4.3.
     """
-    if "/OutputIntents" not in writer.root:
+    root = writer.root
+    is_archival = archival_part(root) is not None
+    if "/OutputIntents" not in root and not is_archival:
         return DictionaryObject()
-    parameters = DictionaryObject(
-        {
-            pdf_name("/WhitePoint"): _floats(_WHITE),
-            pdf_name("/Gamma"): _floats(_GAMMA),
-            pdf_name("/Matrix"): _floats(tuple(sum(_PRIMARIES, ()))),
-        }
-    )
-    space = ArrayObject([pdf_name("/CalRGB"), parameters])
-    spaces = DictionaryObject({pdf_name("/DefaultRGB"): space})
-    return DictionaryObject({pdf_name("/ColorSpace"): spaces})
+    white = {"/WhitePoint": _floats(_WHITE)}
+    primaries = {"/Gamma": _floats(_GAMMA), "/Matrix": _floats(sum(_PRIMARIES, ()))}
+    spaces = {"/DefaultRGB": _calibrated("/CalRGB", {**white, **primaries})}
+    if is_archival and not has_output_intent(root):
+        grey = {**white, "/Gamma": FloatObject(_GAMMA[0])}
+        spaces["/DefaultGray"] = _calibrated("/CalGray", grey)
+    return _dictionary({"/ColorSpace": _dictionary(spaces)})
+
+
+def _calibrated(family: str, entries: Mapping[str, PdfObject]) -> ArrayObject:
+    """A colour space that depends on no device."""
+    return ArrayObject([pdf_name(family), _dictionary(entries)])
 
 
 def _floats(values: tuple[float, ...]) -> ArrayObject:
