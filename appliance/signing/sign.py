@@ -408,7 +408,7 @@ class Signing:
                 details = stamps[request].details
                 check_signable(view, each[request], person, now, details)
                 if request in later:
-                    check_place_of_others(each[request], later[request])
+                    check_place_of_others(view, each[request], later[request])
             except ApplianceError as exc:
                 found.refused[request] = exc
                 del found.fresh[request]

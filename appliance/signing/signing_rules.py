@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from appliance.documents.docmdp_policy import lockout
 from appliance.domain.appearance.details import StampDetails
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Person
@@ -123,27 +124,24 @@ def check_signable(
 
 
 def check_place_of_others(
-    params: SignParameters, later: Iterable[SignaturePreset]
+    view: RequestView, params: SignParameters, later: Iterable[SignaturePreset]
 ) -> None:
-    """Refuse a signature that takes the fixed place of somebody who signs after it.
+    """Refuse a signature that leaves no place to somebody who signs after it.
 
     Args:
+        view: `pendiente`.
         params: of the command.
         later: what others bring to their signatures.
 
     Raises:
-        ApplianceError: `SIGNERS_LOCKED_OUT`: it is in a field that is theirs, or
-            certifies, and they have to be seen in a field of their own making.
+        ApplianceError: `SIGNERS_LOCKED_OUT`: their place is fixed, and it takes or
+            locks their field, or permits no stamp in a new one.
     """
+    facts = view.inspection.signing
     for preset in later:
-        theirs = preset.given.params
-        certifies = params.restriction is not Restriction.NO_VALUE
-        if theirs.field is not None:
-            is_taken = theirs.field == params.field
-        else:
-            is_taken = certifies and theirs.visible
-        if preset.fixed and is_taken:
-            raise ApplianceError(ErrorCode.SIGNERS_LOCKED_OUT)
+        blamed = lockout(facts, params, preset)
+        if blamed is not None:
+            raise ApplianceError(ErrorCode.SIGNERS_LOCKED_OUT, extras={"field": blamed})
 
 
 def standing(

@@ -15,6 +15,15 @@ from tests.support.documents.field_pdfs import Field, with_fields
 
 FIELDS = with_fields(Field("uno"), Field("dos", rects=((100.0, 300.0, 300.0, 380.0),)))
 IN_FIELD = {"campo": "dos", "fijo": True}
+LOCKING = with_fields(
+    Field("uno"),
+    Field("dos", rects=((100.0, 300.0, 300.0, 380.0),)),
+    Field(
+        "tres",
+        rects=((100.0, 500.0, 300.0, 580.0),),
+        lock={"Action": "/Include", "Fields": ["dos"], "P": 2},
+    ),
+)
 AT_POINT = {"page": 1, "x": 100, "y": 100, "fijo": True}
 
 
@@ -29,13 +38,19 @@ def call(
 
 @pytest.mark.parametrize("turns", [(None, None), (1, 1)])
 @pytest.mark.parametrize(
-    ("place", "wish"),
-    [(IN_FIELD, {"campo": "dos"}), (AT_POINT, {"restriccion": "FORM_FILLING"})],
+    ("pdf", "place", "wish"),
+    [
+        (FIELDS, IN_FIELD, {"campo": "dos"}),
+        (with_fields(Field("uno")), AT_POINT, {"restriccion": "FORM_FILLING"}),
+        (LOCKING, IN_FIELD, {"campo": "tres"}),
+        (LOCKING, AT_POINT, {"campo": "tres"}),
+    ],
 )
 def test_place_of_who_follows_is_not_taken(
     appliance: Appliance,
     backend: TestBackend,
     people: list[TestPerson],
+    pdf: bytes,
     place: dict[str, Any],
     wish: dict[str, Any],
     turns: tuple[int | None, int | None],
@@ -43,7 +58,7 @@ def test_place_of_who_follows_is_not_taken(
     """Refused before anything is signed; both sign once the first one chooses else."""
     first, second = people
     told = backend.made(
-        FIELDS if "campo" in place else with_fields(Field("uno")),
+        pdf,
         firmantes=[
             {"cuil": first.cuil, "turno": turns[0]},
             {"cuil": second.cuil, "turno": turns[1], "sello": place},
