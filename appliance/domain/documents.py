@@ -528,5 +528,5 @@ def _empty_field(entry: Mapping[str, Any]) -> EmptyField:
         certifies=certifies,
         permits=permits,
         locks=boolean(entry.get("locks", False)),
-        shuts=texts(entry.get("shuts", ()), FIELDS_KEPT),
+        shuts=texts(entry.get("shuts", []), FIELDS_KEPT),
     )

@@ -255,7 +255,10 @@ class Requests:
             params = effective(given, view.preset)
             signer = await PersonStore(transaction).get(person)
             credential = await CredentialStore(transaction).active(person)
-            details = await self._stamping.details(transaction, params, view.integrator)
+            defaults = self._stamping.defaults(given, view.preset)
+            details = await self._stamping.details(
+                transaction, params, view.integrator, defaults
+            )
             picture = await picture_of(transaction, details)
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)

@@ -283,7 +283,7 @@ class Signing:
                 _refuse_single(command, found.refused)
                 if not found.fresh or (found.outdated and not again):
                     return found, None
-                context = await self._context(transaction, signer, found)
+                context = await self._context(transaction, command, signer, found)
                 _refuse_single(command, found.refused)
             return found, context
         finally:
@@ -379,7 +379,11 @@ class Signing:
         return found
 
     async def _context(
-        self, transaction: Transaction, signer: Signer, found: _Found
+        self,
+        transaction: Transaction,
+        command: SignCommand | SignBatch,
+        signer: Signer,
+        found: _Found,
     ) -> SigningContext:
         """What signing needs; moves what cannot be signed so to `refused`.
 
@@ -398,7 +402,9 @@ class Signing:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         person = as_certified(person, credential)
         each = found.parameters.each
-        stamps = await self._stamping.settle(transaction, each, found.fresh.values())
+        stamps = await self._stamping.settle(
+            transaction, command.given, each, found.fresh.values()
+        )
         followed = [request for request, view in found.fresh.items() if view.followed]
         later: Mapping[RequestId, Sequence[SignaturePreset]] = {}
         if followed:

@@ -14,15 +14,18 @@ from appliance.domain.appearance.stamp import parse_color
 from appliance.domain.appearance.text import undrawn
 from appliance.domain.errors import NOT_DRAWN, ApplianceError, FieldInvalidError
 from appliance.domain.signing_command import (
+    LOOK,
     PLACE_LENGTH,
     REASON_LENGTH,
+    GivenParameters,
     SignParameters,
 )
 from appliance.domain.text.unicode_nfc import nfc
-from appliance.domain.vocab import CuilDisplay, FontName, FontStyle
+from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, StampDesign
 
 blueprint = Blueprint("stamp", __name__, url_prefix="/admin/integrators/<code>/stamp")
 _NAMES: Final = (
+    "design",
     "fontColor",
     "fontName",
     "fontSize",
@@ -51,14 +54,14 @@ async def show(code: str) -> Response:
         context = await _context(code, asked)
         return await again("stamp.html", asked.faults, **context)
     try:
-        params = _params(asked)
+        given = _given(asked)
     except FieldInvalidError as exc:
         return await again("stamp.html", _fault(exc), **await _context(code, asked))
-    return await page("stamp.html", faults=NONE, **await _context(code, asked, params))
+    return await page("stamp.html", faults=NONE, **await _context(code, asked, given))
 
 
 async def _context(
-    code: str, asked: lists.Asked, params: SignParameters | None = None
+    code: str, asked: lists.Asked, given: GivenParameters | None = None
 ) -> dict[str, Any]:
     """What the page shows; without parameters no sample."""
     context: dict[str, Any] = {
@@ -66,16 +69,31 @@ async def _context(
         "asked": asked,
         "usual": _USUAL,
         "stamps": core().settings.stamp,
+        "has_card": core().settings.stamp.design is StampDesign.CARD,
         "in_use": await core().stamp_samples.logo(code),
         "sample": None,
         "png": "",
         "command": "",
     }
-    if params is not None:
-        sample = await core().stamp_samples.draw(code, params, words.lang())
+    if given is not None:
+        sample = await core().stamp_samples.draw(code, given, words.lang())
         png = base64.b64encode(sample.png or b"").decode("ascii")
-        context |= {"sample": sample, "png": png, "command": _command(params)}
+        context |= {"sample": sample, "png": png, "command": _command(given)}
     return context
+
+
+def _given(asked: lists.Asked) -> GivenParameters:
+    """The command's fields of the address; those of the font make a stamp classic.
+
+    Raises:
+        FieldInvalidError: what was typed is none.
+        ApplianceError: `QUERY_INVALID` for a word that no list has.
+    """
+    params = _params(asked)
+    is_named = any(getattr(params, name) != getattr(_USUAL, name) for name in LOOK)
+    wanted = asked.word("design", StampDesign) or core().settings.stamp.design
+    is_card = wanted is StampDesign.CARD and not is_named
+    return GivenParameters(params, frozenset() if is_card else LOOK)
 
 
 def _params(asked: lists.Asked) -> SignParameters:
@@ -128,14 +146,17 @@ def _fault(error: FieldInvalidError) -> Faults:
     return Faults({error.field: words.error(error)})
 
 
-def _command(params: SignParameters) -> str:
+def _command(given: GivenParameters) -> str:
     """What of a signing command makes this stamp; empty for the usual one."""
     usual = _USUAL.to_wire()
     said = {
         name: value
-        for name, value in params.to_wire().items()
+        for name, value in given.params.to_wire().items()
         if usual.get(name) != value
     }
+    if given.names and core().settings.stamp.design is StampDesign.CARD:
+        # One field of the font makes a stamp classic there.
+        said = {"fontName": given.params.font_name.value} | said
     return json.dumps(said, ensure_ascii=False, indent=2) if said else ""
 
 
@@ -155,7 +176,7 @@ async def show_logo(code: str) -> Response:
 
 async def _again(code: str, faults: Faults) -> Response:
     asked = lists.Asked("stamp.show", {})
-    context = await _context(code, asked, _USUAL)
+    context = await _context(code, asked, GivenParameters())
     return await again("stamp.html", faults, **context)
 
 

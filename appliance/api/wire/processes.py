@@ -466,7 +466,7 @@ def _signer(
 def _look(view: RequestView) -> answers.SignatureLook | None:
     if view.preset is None:
         return None
-    return cast("answers.SignatureLook", view.preset.to_json())
+    return cast("answers.SignatureLook", view.preset.to_wire())
 
 
 def _event(event: RequestEvent) -> backend_answers.RequestEvent:

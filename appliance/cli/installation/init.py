@@ -60,7 +60,13 @@ pepper_file = "secrets/pepper"
 data_key_file = "secrets/data-key"
 document_key_file = "secrets/document-key"
 lookup_key_file = "secrets/lookup-key"
-{mail}"""
+{stamp}{mail}"""
+_STAMP: Final = """
+# Stamps with a QR code, and with its code in letters: docs/stamp.md.
+[stamp]
+design = "card"
+qr = true
+"""
 _CAUGHT: Final = """
 # Mails of the trial are caught by the demo integrator's site, and go nowhere.
 [mail]
@@ -143,6 +149,7 @@ def _settings_text(folder: Path, args: argparse.Namespace) -> str:
         embed=embed,
         admin=admin,
         metrics=metrics,
+        stamp=_STAMP if args.trial else "",
         mail=_CAUGHT.format(port=mail) if is_caught else "",
     )
 

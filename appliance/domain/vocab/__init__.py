@@ -22,7 +22,12 @@ from appliance.domain.vocab.requests import (
     SignatureLevel,
     TimestampPolicy,
 )
-from appliance.domain.vocab.stamps import CuilDisplay, FontName, FontStyle
+from appliance.domain.vocab.stamps import (
+    CuilDisplay,
+    FontName,
+    FontStyle,
+    StampDesign,
+)
 from appliance.domain.vocab.tasks import TaskKind, TaskState
 from appliance.domain.vocab.webhooks import (
     DeliveryFailure,
@@ -53,6 +58,7 @@ __all__ = [
     "SecretName",
     "SignatureLevel",
     "SlotOutcome",
+    "StampDesign",
     "StatementFault",
     "TaskKind",
     "TaskState",

@@ -63,6 +63,7 @@ _TEXTS: Final = {
     "base_url": "Public address of the API (it stays for years)",
     "iframe_url": "Origin of the signing frame (nothing else may be served there)",
     "admin_url": "Origin of the administrators' console",
+    "stamp": "Stamps: card (with a QR code, and its code in letters) or classic",
     "database": "PostgreSQL",
     "database_ca": "Certificates of PostgreSQL's authority (empty: the system's)",
     "database_superuser_password_file": "File with the password of its superuser "

@@ -16,11 +16,12 @@ import pyotp
 import pytest
 
 import admin_ui
-from appliance.domain.vocab import Environment
+from appliance.domain.vocab import Environment, StampDesign
 from appliance.settings import (
     ExternalTsaSettings,
     MailSettings,
     ProfileSettings,
+    StampSettings,
     TimestampSettings,
 )
 from tests.integration.console.forms import (
@@ -48,11 +49,13 @@ TSA: Final = {
     "profile": ProfileSettings(tsa=("tsa.example", "internal")),
 }
 """Timestamps by an authority outside; without it by the internal one alone."""
+CARD: Final = {"stamp": StampSettings(design=StampDesign.CARD, qr=True)}
+"""Stamps as a trial has them; without it as the contract has them."""
 PREPROD: Final = {"environment": Environment.PREPROD, "trial": False}
 PROD: Final = {"environment": Environment.PROD, "trial": False}
 CONFIGURATIONS: Final[dict[str, dict[str, Any]]] = {
-    "trial-tsa": TSA,
-    "trial-mail": MAIL,
+    "trial-tsa": {**TSA, **CARD},
+    "trial-mail": {**MAIL, **CARD},
     "preprod": PREPROD,
     "preprod-mail-tsa": {**PREPROD, **MAIL, **TSA},
     "prod-tsa": {**PROD, **TSA},
@@ -104,6 +107,7 @@ _MORE_PAGES: Final = (
     ("audit.show", "/admin/audit?since=nunca"),
     ("stamp.show", f"{HERE}/stamp?fontColor=no"),
     ("stamp.show", f"{HERE}/stamp?qr=yes&motivo=Conforme"),
+    ("stamp.show", f"{HERE}/stamp?design=classic"),
 )
 """Pages with a query: filters that find something, that find nothing, and faults."""
 _RIGHT: Final[dict[str, dict[str, str]]] = {

@@ -19,7 +19,7 @@ from appliance.domain.appearance.text import StampSigner
 from appliance.domain.clock import SystemClock
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.signing_command import SignParameters
-from appliance.domain.vocab import Restriction
+from appliance.domain.vocab import Restriction, StampDesign
 from tests.support.documents.archival_pdfs import PARTS, SHAPES, archival
 from tests.support.documents.archival_rules import broken_rules
 from tests.support.documents.field_pdfs import Field, with_fields
@@ -48,20 +48,22 @@ from worker.sandbox.verify.verify import verify
 WHO = StampSigner("María José Ñandú", "20267565393", "es")
 LOGO = sample_logo()
 FULL = StampDetails(qr=QR.qr, logo=LOGO.logo)
+CARD = replace(FULL, design=StampDesign.CARD)
 SMALL = SignParameters(zoom_percent=50, reason="Conformidad")
 UNSEEN = SignParameters(visible=False)
 P1 = Restriction.NO_CHANGES_ALLOWED
 WAYS = {
-    "not seen": UNSEEN,
-    "seen": SMALL,
-    "not seen, no changes": replace(UNSEEN, restriction=P1),
-    "seen, no changes": replace(SMALL, restriction=P1),
+    "not seen": (UNSEEN, FULL),
+    "seen": (SMALL, FULL),
+    "card": (SMALL, CARD),
+    "not seen, no changes": (replace(UNSEEN, restriction=P1), FULL),
+    "seen, no changes": (replace(SMALL, restriction=P1), CARD),
 }
 ALWAYS = 19
 """Each so manieth is tried by every run: one of each part at least."""
 CASES = [(part, shape) for part in PARTS for shape in SHAPES]
 
-Raising = Callable[[bytes, SignParameters], Iterator[bytes]]
+Raising = Callable[..., Iterator[bytes]]
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +78,10 @@ def raising(pki: LongTermPki, fonts: StampFonts) -> Raising:
     signer, tsa = pki.signer(), pki.tsa()
     method = method_for(signer.certificate)
 
-    def states(pdf: bytes, params: SignParameters) -> Iterator[bytes]:
-        layout = lay_out(params, WHO, pki.clock.now(), inspect(pdf, 10), FULL)
+    def states(
+        pdf: bytes, params: SignParameters, details: StampDetails = FULL
+    ) -> Iterator[bytes]:
+        layout = lay_out(params, WHO, pki.clock.now(), inspect(pdf, 10), details)
         plan = SignaturePlan(
             "Firma", layout, params.restriction, pki.clock.now(), WHO.name,
             signer.certificate, signer.chain, method, existing=params.field,
@@ -119,8 +123,8 @@ def test_signed_file_conforms_as_it_did(
     """With and without a stamp, certified or not, at each level; and it is valid."""
     original = archival(part, shape)
 
-    for way, params in WAYS.items():
-        *_, last = states = [*raising(original, params)]
+    for way, asked in WAYS.items():
+        *_, last = states = [*raising(original, *asked)]
 
         assert [broken_rules(pdf) for pdf in states] == [[]] * len(states), way
         demand_valid(last, pki)
@@ -171,17 +175,18 @@ def test_timestamp_on_what_others_locked_has_no_drawing(
         assert all("/AP" not in each for each in stamps)
 
 
+@pytest.mark.parametrize("details", [FULL, CARD], ids=["classic", "card"])
 @pytest.mark.parametrize("part", ["1", "2", "3"])
 def test_file_without_an_output_intent_gets_no_colours_of_a_device(
-    part: str, raising: Raising, pki: LongTermPki
+    part: str, details: StampDetails, raising: Raising, pki: LongTermPki
 ) -> None:
     """Neither RGB nor grey: the words, the border, the logo and the QR code."""
     original = as_archival(make_pdf(), part)
 
-    signed = next(raising(original, replace(SMALL, zoom_percent=100)))
+    signed = next(raising(original, SMALL, details))
 
     assert device_colors(signed) == set()
-    plain = next(raising(make_pdf(), SMALL))
+    plain = next(raising(make_pdf(), SMALL, details))
     assert device_colors(plain) == {"RGB", "Gray"}
     demand_valid(signed, pki)
 
@@ -233,8 +238,8 @@ def test_preflight_finds_no_fault_in_signed_pdf_a_1b(
     files = {
         f"{shape}, {way}, {at}.pdf": pdf
         for shape in SHAPES
-        for way, params in WAYS.items()
-        for at, pdf in enumerate([*raising(archival("1b", shape), params)][::3])
+        for way, asked in WAYS.items()
+        for at, pdf in enumerate([*raising(archival("1b", shape), *asked)][::3])
     }
 
     found = preflight_faults(files, tmp_path)

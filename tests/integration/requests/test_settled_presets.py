@@ -16,9 +16,14 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Person
 from appliance.domain.ids import DocumentId, PersonId, RequestId, new_id
 from appliance.domain.requests.new_request import StoredDocument
-from appliance.domain.requests.preset import Anchor, SignaturePreset, WishedPreset
+from appliance.domain.requests.preset import (
+    Anchor,
+    SignaturePreset,
+    StampDefaults,
+    WishedPreset,
+)
 from appliance.domain.signing_command import GivenParameters
-from appliance.domain.vocab import PersonState, Restriction
+from appliance.domain.vocab import PersonState, Restriction, StampDesign
 from appliance.requests.presets import Presets
 from appliance.signing.requests import Requests
 from tests.support.documents.field_pdfs import Field, with_fields
@@ -98,7 +103,8 @@ async def test_last_page_becomes_its_number(desk: Desk) -> None:
     settled = await desk.settle(wished)
 
     given = OF(page=3, x=40, y=60, font_color="BLUE")
-    assert settled == SignaturePreset(given, fixed=True)
+    usual = StampDefaults(StampDesign.CLASSIC, qr=False)
+    assert settled == SignaturePreset(given, fixed=True, defaults=usual)
 
 
 @pytest.mark.parametrize("rotate", [0, 90, 180, 270])
