@@ -283,7 +283,7 @@ class Signing:
                 _refuse_single(command, found.refused)
                 if not found.fresh or (found.outdated and not again):
                     return found, None
-                context = await self._context(transaction, command, signer, found)
+                context = await self._context(transaction, signer, found)
                 _refuse_single(command, found.refused)
             return found, context
         finally:
@@ -342,7 +342,7 @@ class Signing:
             ApplianceError: `IDEMKEY_CONFLICT`; `SOLICITUD_NOT_FOUND` of a single one.
         """
         views = await RequestStore(transaction).named(set(requests))
-        found = _Found()
+        found = _Found(parameters=CallParameters(given=command.given))
         own = _own(requests, views, command, signer, found)
         _refuse_single(command, found.refused)
         if command.idempotency_key is not None:
@@ -379,11 +379,7 @@ class Signing:
         return found
 
     async def _context(
-        self,
-        transaction: Transaction,
-        command: SignCommand | SignBatch,
-        signer: Signer,
-        found: _Found,
+        self, transaction: Transaction, signer: Signer, found: _Found
     ) -> SigningContext:
         """What signing needs; moves what cannot be signed so to `refused`.
 
@@ -403,7 +399,7 @@ class Signing:
         person = as_certified(person, credential)
         each = found.parameters.each
         stamps = await self._stamping.settle(
-            transaction, command.given, each, found.fresh.values()
+            transaction, found.parameters.given, each, found.fresh.values()
         )
         followed = [request for request, view in found.fresh.items() if view.followed]
         later: Mapping[RequestId, Sequence[SignaturePreset]] = {}

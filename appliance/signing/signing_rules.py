@@ -20,7 +20,7 @@ from appliance.domain.requests.request import (
     SignedDocumentView,
     SignOutcome,
 )
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import RequestState, Restriction
 from appliance.requests.presets import check_makeable
 
@@ -28,6 +28,9 @@ from appliance.requests.presets import check_makeable
 @dataclass(frozen=True, slots=True)
 class CallParameters:
     """How each request of a call is signed: by the call, its preset, or defaults."""
+
+    given: GivenParameters = field(default_factory=GivenParameters)
+    """By the call."""
 
     each: dict[RequestId, SignParameters] = field(default_factory=dict)
     of_presets: dict[RequestId, str] = field(default_factory=dict)

@@ -77,11 +77,10 @@ def boxes(parts: Parts) -> list[Box]:
         )
         for run in parts.runs
     ]
-    for figure in (parts.qr, parts.logo):
-        if figure is not None:
-            width = getattr(figure, "side", None) or getattr(figure, "width", 0.0)
-            height = getattr(figure, "side", None) or getattr(figure, "height", 0.0)
-            found.append((figure.x, figure.y, figure.x + width, figure.y + height))
+    if (code := parts.qr) is not None:
+        found.append((code.x, code.y, code.x + code.side, code.y + code.side))
+    if (logo := parts.logo) is not None:
+        found.append((logo.x, logo.y, logo.x + logo.width, logo.y + logo.height))
     return found
 
 
