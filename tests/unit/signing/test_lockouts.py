@@ -104,7 +104,10 @@ def signed(document: Inspection, params: SignParameters) -> Inspection:
     own = None if params.field is None else facts.find(params.field)
     levels = [facts.permitted, certifies, own and own.permits]
     empty = tuple(
-        replace(field, locked=own is not None and own.would_lock(field.name))
+        replace(
+            field,
+            locked=field.locked or (own is not None and own.would_lock(field.name)),
+        )
         for field in facts.empty
         if field is not own
     )
