@@ -125,7 +125,7 @@ class Stamping:
             is_cuil_masked=is_masked,
             qr=address if has_qr and params.visible else None,
             logo=await LogoStore(transaction).of(integrator) if shows_logo else None,
-            design=defaults.design,
+            design=defaults.design if params.visible else StampDesign.CLASSIC,
         )
 
 
