@@ -161,6 +161,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "retryAfter": "Seconds after which to try again",
     "requestId": "Names the call, for whoever reads the log",
     "attemptsLeft": "Tries of the password that are left",
+    "codeUsed": "The code is right and was used before: each works once",
+    "nextCodeIn": "Seconds until the app shows a code that works",
     # Headers.
     "Idempotency-Key": "A key of your own: the same call again makes nothing new",
     "If-Match": "Goes on only if the document is this one, as `ETag` gave it",

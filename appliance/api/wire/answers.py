@@ -357,6 +357,8 @@ class ProblemMembers(TypedDict, total=False):
     part: str
     retryAfter: Count
     attemptsLeft: Count
+    codeUsed: bool
+    nextCodeIn: Count
     stamp: Box
     page: Box
     avisos: list[Annotated[str, one_of(FindingKind)]]

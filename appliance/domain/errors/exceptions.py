@@ -7,7 +7,7 @@ catches, or for members that its answers always have.
 from collections.abc import Sequence
 
 from appliance.domain.errors.codes import ErrorCode
-from appliance.domain.errors.sentences import CHECK_DIGIT, SENTENCES
+from appliance.domain.errors.sentences import CHECK_DIGIT, OTP_USED, SENTENCES
 from appliance.domain.text.sentences import fill
 from appliance.domain.vocab.certificates import StatementFault
 
@@ -109,6 +109,22 @@ class FieldMissingError(FieldInvalidError):
         kind: str | None = None,
     ) -> None:
         super().__init__(field, allowed, kind, code=ErrorCode.FIELD_MISSING)
+
+
+class CodeUsedError(ApplianceError):
+    """A one-time code that is right and was used before (`OTP_INVALID`).
+
+    Its answer has two members more than that of a wrong code: `codeUsed` and
+    `nextCodeIn`.
+
+    Args:
+        next_in_s: seconds until the app shows a code that works; 0 if it may show one
+            now.
+    """
+
+    def __init__(self, next_in_s: int) -> None:
+        extras: dict[str, object] = {"codeUsed": True, "nextCodeIn": next_in_s}
+        super().__init__(ErrorCode.OTP_INVALID, extras=extras, sentence=OTP_USED)
 
 
 class CheckDigitError(FieldInvalidError):

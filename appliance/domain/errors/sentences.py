@@ -394,6 +394,11 @@ NOT_ENROLLED: Final = (
     "first."
 )
 """Of `SIGNER_PENDING_APPROVAL`, as an integrator is told."""
+OTP_USED: Final = (
+    "You have used this code already. It is not wrong, but each code works once: wait "
+    "for the next one that your app shows."
+)
+"""Of `OTP_INVALID`, where the code is right and was used before."""
 LOGIN_OVER: Final = (
     "This sign-in has expired or was already used: start again with user and password."
 )
