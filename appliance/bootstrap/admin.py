@@ -32,6 +32,7 @@ from appliance.domain.ports import (
 from appliance.identity.console_login import ConsoleLogin
 from appliance.identity.console_users import ConsoleUsers
 from appliance.identity.failed_logins import FailedTries
+from appliance.identity.help_requests import HelpDesk
 from appliance.identity.invitations import Invitations
 from appliance.identity.key_reissue import Reissue
 from appliance.identity.registration_officers import RegistrationOfficers
@@ -86,6 +87,7 @@ class AdminServiceRegistry:
     console_users: ConsoleUsers
     failed_tries: FailedTries
     invitations: Invitations
+    help_desk: HelpDesk
     views: ConsoleViews
     officers: RegistrationOfficers
     person_factor: PersonFactor
@@ -162,6 +164,7 @@ async def open_admin(
                 store, lookup, sealer, clock, passwords, settings
             ),
             invitations=invitations,
+            help_desk=HelpDesk(store, clock),
             views=ConsoleViews(store, sealer, lookup, clock),
             officers=RegistrationOfficers(store, clock, CountClearings(lookup)),
             person_factor=PersonFactor(store, sealer, clock, settings.installation),

@@ -50,6 +50,7 @@ from appliance.identity.console_login import ConsoleLogin
 from appliance.identity.console_users import ConsoleUsers
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.failed_logins import FailedTries
+from appliance.identity.help_requests import HelpRequests
 from appliance.identity.invitations import Invitations
 from appliance.identity.key_reissue import Reissue
 from appliance.identity.login import Login
@@ -159,6 +160,7 @@ class ServiceRegistry:
     console_users: ConsoleUsers
     failed_tries: FailedTries
     invitations: Invitations
+    help_requests: HelpRequests
     enrolment: Enrolment
     issuing: Issuance
     reissue: Reissue
@@ -359,6 +361,7 @@ async def open_front(
                 store, lookup, sealer, clock, login_passwords, settings
             ),
             invitations=invitations,
+            help_requests=HelpRequests(store, lookup, sealer, clock, settings),
             enrolment=Enrolment(
                 store,
                 lookup,

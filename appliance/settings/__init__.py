@@ -19,7 +19,12 @@ from appliance.settings.pki import (
     RevocationSettings,
     TimestampSettings,
 )
-from appliance.settings.root import LogSettings, Settings
+from appliance.settings.root import (
+    HELP_PATH,
+    REVOCATION_PATH,
+    LogSettings,
+    Settings,
+)
 from appliance.settings.section import SettingsError
 from appliance.settings.signing import ProfileSettings, SigningSettings, StampSettings
 from appliance.settings.stores import DatabaseSettings, RedisSettings
@@ -29,7 +34,9 @@ from appliance.settings.webhooks import WebhookSettings
 
 __all__ = [
     "FACES",
+    "HELP_PATH",
     "METRICS",
+    "REVOCATION_PATH",
     "AuthSettings",
     "DatabaseSettings",
     "DocumentSettings",

@@ -14,7 +14,13 @@ from appliance.domain.vocab.certificates import (
 )
 from appliance.domain.vocab.events import EventKind
 from appliance.domain.vocab.installation import Environment, SecretName
-from appliance.domain.vocab.people import PersonState, SlotOutcome, VouchedBy
+from appliance.domain.vocab.people import (
+    HelpOutcome,
+    HelpTopic,
+    PersonState,
+    SlotOutcome,
+    VouchedBy,
+)
 from appliance.domain.vocab.requests import (
     BatchState,
     RequestState,
@@ -43,6 +49,8 @@ __all__ = [
     "EventKind",
     "FontName",
     "FontStyle",
+    "HelpOutcome",
+    "HelpTopic",
     "IntentState",
     "ItemState",
     "MessageState",
