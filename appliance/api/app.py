@@ -11,6 +11,7 @@ from quart import Quart
 
 from appliance.api import (
     auth,
+    ayuda,
     clave,
     credenciales,
     developer_docs,
@@ -91,6 +92,8 @@ def create_api(core: ApiCore, known: Container[str] = ()) -> Quart:
     app.extensions[openapi.KEPT] = MadeOnce()
     app.register_blueprint(openapi.blueprint)
     app.register_blueprint(enrolment.blueprint)
+    per_minute = core.settings.auth.login_per_minute_address
+    app.extensions[ayuda.RATE] = AddressRate(per_minute, core.clock)
     app.extensions[verificar.RATE] = AddressRate(
         core.settings.stamp.looks_per_minute_address, core.clock
     )
@@ -99,6 +102,7 @@ def create_api(core: ApiCore, known: Container[str] = ()) -> Quart:
     )
     app.register_blueprint(home.blueprint)
     app.register_blueprint(revocar.blueprint)
+    app.register_blueprint(ayuda.blueprint)
     app.register_blueprint(verificar.blueprint)
     app.register_blueprint(pages.files)
     app.extensions[developer_docs.KEPT] = MadeOnce()

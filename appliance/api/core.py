@@ -31,6 +31,7 @@ from appliance.domain.vocab import RequestState
 from appliance.embedding.session import Sessions
 from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
+from appliance.identity.help_requests import HelpRequests
 from appliance.identity.login import Login
 from appliance.integration.batch_ordering import BackendBatchOrders
 from appliance.integration.batches import BackendBatches
@@ -324,6 +325,11 @@ class ApiCore(Protocol):
     @property
     def enrolment(self) -> Enrolment:
         """Enrolment by a link."""
+        ...
+
+    @property
+    def help_requests(self) -> HelpRequests:
+        """Help for people who cannot sign."""
         ...
 
     @property

@@ -10,7 +10,7 @@ from typing import Final
 import segno
 from quart import Blueprint, Response, request
 
-from appliance.api import pages, revocar
+from appliance.api import pages
 from appliance.api.core import core
 from appliance.domain.errors import (
     SENTENCES,
@@ -194,7 +194,7 @@ def _done(state: str, person: EnrolmentView | Person, pin: str) -> Response:
         name=person.name,
         cuil=format_cuil(person.cuil),
         pin=pin,
-        revocation_url=f"{core().settings.web.base_url}{revocar.PATH}",
+        revocation_url=core().settings.revocation_url,
     )
 
 

@@ -58,6 +58,8 @@ def render(template: str, lang: str, **values: object) -> str:
         environment=settings.environment.value,
         trial=settings.trial,
         installation=settings.installation,
+        contact=settings.contact,
+        contact_href=settings.contact_href,
         **values,
     )
 

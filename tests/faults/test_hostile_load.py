@@ -56,6 +56,7 @@ PUBLIC: Final = (
     "POST /api/integration/session/new?id=demo application/json",
     "POST /alta/x application/x-www-form-urlencoded",
     "POST /revocar application/x-www-form-urlencoded",
+    "POST /ayuda application/x-www-form-urlencoded",
     "GET /solicitudes",
     "POST /solicitudes/firmar multipart/form-data;boundary=b",
 )

@@ -16,7 +16,16 @@ from appliance.api.openapi.meanings import MEANINGS
 from appliance.web import i18n
 
 _ROUTES = Path(__file__).parents[2] / "vectors/names/routes.json"
-_PAGES = ("/", "/alta/", "/docs", "/sdk/", "/revocar", "/static/", "/verificar")
+_PAGES = (
+    "/",
+    "/alta/",
+    "/ayuda",
+    "/docs",
+    "/sdk/",
+    "/revocar",
+    "/static/",
+    "/verificar",
+)
 """For people: they link to one another."""
 _MAPS = {"metadatos", "estados"}
 """Whose names are whoever's; their number and their values are bounded."""
