@@ -24,6 +24,8 @@ _DONE: Final = {
     "domain-removed": N_("The domain is removed."),
     "enabled": N_("The person is enabled again."),
     "forgotten": N_("The failed tries are forgotten."),
+    "help-closed": N_("The request for help is closed."),
+    "help-over": N_("That request for help was closed or withdrawn already."),
     "integrator-created": N_("The integrator is created."),
     "integrator-disabled": N_("The integrator is disabled."),
     "integrator-enabled": N_("The integrator is enabled again."),

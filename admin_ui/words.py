@@ -30,6 +30,7 @@ from appliance.domain.trust_store import AnchorPurpose, ExpiringKind
 from appliance.domain.vocab import (
     BatchState,
     CredentialState,
+    HelpTopic,
     PersonState,
     RequestState,
     RevocationReason,
@@ -307,6 +308,15 @@ PERSON_STATES: Final[dict[PersonState, tuple[str, str]]] = {
     PersonState.ACTIVE: (N_("Active"), "good"),
     PersonState.DISABLED: (N_("Disabled"), "quiet"),
 }
+
+HELP_TOPICS: Final[dict[HelpTopic, str]] = {
+    HelpTopic.PASSWORD: N_("forgot the signing password"),
+    HelpTopic.PHONE: N_("does not have the phone"),
+    HelpTopic.BOTH: N_("has neither the signing password nor the phone"),
+    HelpTopic.LOCKED: N_("the signing password is locked"),
+    HelpTopic.OTHER: N_("cannot sign for another reason"),
+}
+"""What keeps a person from signing, as they say."""
 
 ADMINISTRATOR_STATES: Final = {
     True: (N_("Enabled"), "good"),

@@ -7,6 +7,7 @@ from admin_ui.render import page
 from admin_ui.session import is_partial
 
 blueprint = Blueprint("home", __name__, url_prefix="/admin")
+_HELPS_SHOWN = 5
 
 
 @blueprint.get("/")
@@ -21,5 +22,6 @@ async def show() -> Response:
         overdue=sum(each.documents for each in await core().views.overdue()),
         attacked=len(await core().failed_tries.attacked()),
         blocked=blocked,
+        helps=await core().help_desk.newest(_HELPS_SHOWN),
         empty=not await core().integrators.list(),
     )

@@ -41,6 +41,7 @@ async def show(person_id: str) -> Response:
         credentials=credentials,
         credential_faults=faults,
         attacked=attacked,
+        help=await core().help_desk.of_person(view.row.id),
         now=core().clock.now(),
         # Enrolled, and the HSM has not made key and certificate yet.
         waiting=making or (is_active and not credentials and failed is None),
@@ -142,6 +143,17 @@ async def forget(person_id: str) -> Response:
         return await again("person_tries.html", faults, view=view, address=typed)
     await core().failed_tries.forget_person(session.actor(), view.row.id, address)
     return go("person.show", person_id=person_id, done="forgotten")
+
+
+@blueprint.post("/help")
+async def close_help(person_id: str) -> Response:
+    """`POST /admin/people/{id}/help`: close the request for help that was shown."""
+    view = await _found(person_id)
+    closed = await core().help_desk.close(
+        session.actor(), view.row.id, session.form().text("request")
+    )
+    done = "help-closed" if closed else "help-over"
+    return go("person.show", person_id=person_id, done=done)
 
 
 @blueprint.get("/disable")

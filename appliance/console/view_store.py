@@ -21,6 +21,7 @@ from appliance.core.database.tables import (
     credential,
     embed_session,
     enrolment,
+    help_request,
     integrator,
     integrator_domain,
     person,
@@ -69,6 +70,7 @@ class ConsoleViewStore(ConsoleListStore):
                 credential.c.state == CredentialState.ACTIVE.value,
                 credential.c.not_after <= at + _SOON,
             ),
+            help=await self._count(help_request.c.ended.is_(None)),
         )
 
     async def _counts(self, column: ColumnElement[Any]) -> dict[str, int]:
@@ -241,6 +243,9 @@ def _filtered(query: PeopleQuery, after: PersonPlace | None) -> Select[Any]:
         wanted = wanted.where(person.c.state == query.state.value)
     if query.locked:
         wanted = wanted.where(signing_secret.c.locked_at.is_not(None))
+    if query.asks_help:
+        asking = select(help_request.c.person).where(help_request.c.ended.is_(None))
+        wanted = wanted.where(person.c.id.in_(asking))
     if after is None:
         return wanted
     # The first is what an index can begin at.

@@ -206,6 +206,7 @@ class ConsoleViews:
             email_indexes=email_indexes(self._lookup, text) if "@" in text else (),
             state=wanted.state,
             locked=wanted.locked,
+            asks_help=wanted.asks_help,
         )
 
     async def person(self, person: PersonId) -> PersonView:

@@ -99,6 +99,8 @@ class PeopleFilter:
     """Part of a name or CUIL, a certificate's serial, or a whole e-mail address."""
     state: PersonState | None = None
     locked: bool = False
+    asks_help: bool = False
+    """Those with a request for help that is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ class PeopleQuery:
     """Only these, where a key named them."""
     state: PersonState | None = None
     locked: bool = False
+    asks_help: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +335,8 @@ class HomeNumbers:
     """Usable API keys that were seen where they must never be."""
     ending: int
     """Certificates in use that end within 30 days."""
+    help: int = 0
+    """Requests for help that are open."""
 
 
 @dataclass(frozen=True, slots=True)

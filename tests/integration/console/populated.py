@@ -18,7 +18,7 @@ from appliance.domain.requests.request_batch import (
     DocumentToPrepare,
     RequestBatch,
 )
-from appliance.domain.vocab import BatchState, RequestState
+from appliance.domain.vocab import BatchState, HelpTopic, RequestState
 from appliance.requests.batch_queue import BatchQueue
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
@@ -66,6 +66,9 @@ async def populate(console: Console) -> Populated:
     await lock(console, ana)
     batch = RequestBatchId(new_id())
     numbers = await _requests(console, (ana, luis), batch, der(held.certificate))
+    acme = (await services.record.view(numbers[0])).integrator
+    ask = console.services.help_requests.ask_in_frame
+    await ask(ana, HelpTopic.BOTH, acme, proven=True)
     await services.sessions.note_blocked("acme", "https://otro.example")
     domain = await console.front.integrators.add_domain(
         "operator", "acme", "https://acme.example"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.vocab import HelpTopic
 from tests.integration.console.forms import (
     ANA,
     ANA_DIGITS,
@@ -64,6 +65,10 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
     eva, chosen = "/admin/administrators/eva", {"password": OTHER, "again": OTHER}
     same = {"password": PASSWORD, "again": PASSWORD}
     webhook, sent = await given_up(console)
+    acme = (await console.front.integrators.get("acme")).id
+    ask = console.services.help_requests.ask_in_frame
+    await ask(person, HelpTopic.PHONE, acme, proven=False)
+    asked = (await console.front.help_desk.newest(1))[0].id
     steps = {
         "integrators.create": console.post("/admin/integrators", code="b", name="B"),
         "keys.create": console.post(f"{HERE}/keys", **key_form(label="c")),
@@ -96,6 +101,7 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
             "/admin/people", **invitation(cuil="27301234568", email="eva@demo.example")
         ),
         "person.renew": from_page(console, f"/admin/people/{invited}/link"),
+        "person.close_help": console.post(f"{here}/help", request=asked),
         "person.unlock": console.post(f"{here}/unlock", code=console.code()),
         "requests.create": console.upload("/admin/requests", PDF, "a.pdf", **file),
         "integrators.set_prefix": console.post(f"{HERE}/prefix", event_prefix="acme"),
