@@ -152,6 +152,21 @@ async def otp() -> Response:
     return _session(await core().framing.prove(frame_session(), code, client_address()))
 
 
+@blueprint.post("/help")
+async def ask_help() -> Response:
+    """`POST help`: the signer forgot the password, or has no phone."""
+    topic = wire.help_topic(await read_object())
+    session = frame_session()
+    core().asked.count(client_address())
+    await core().help_requests.ask_in_frame(
+        session.person,
+        topic,
+        session.integrator.id,
+        proven=session.otp_at is not None,
+    )
+    return json_response({})
+
+
 @blueprint.get("/requests")
 async def requests() -> Response:
     """`GET requests`: what waits for this signer's signature."""

@@ -14,6 +14,7 @@ from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.settings import Settings
 from appliance.web import auth, body, request_log
 from appliance.web.app import HttpProfile, create_app
+from appliance.web.rate_limit import AddressRate
 from appliance.web.responses import json_response
 from embed import api, page
 from embed.assets import Assets, load_assets
@@ -50,6 +51,8 @@ def create_embed(
         health=front.health,
         logos=front.logos,
         assets=assets or load_assets(),
+        help_requests=front.help_requests,
+        asked=AddressRate(front.settings.auth.login_per_minute_address, front.clock),
         tried=Reports(front.clock),
         told=Reports(front.clock),
     )

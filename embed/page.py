@@ -159,6 +159,11 @@ def _boot(page: FramePage) -> dict[str, object]:
         "statics": assets.base,
         "pdfjs": f"{assets.base}/pdfjs",
         "home": core().settings.web.base_url,
+        "help": core().settings.help_url,
+        "installation": core().settings.installation,
+        "contact": core().settings.contact,
+        "contactHref": core().settings.contact_href,
+        "mailed": core().settings.mail.is_on,
     }
 
 

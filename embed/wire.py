@@ -42,7 +42,7 @@ from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.request import RequestView
 from appliance.domain.requests.request_batch import BatchDocument
 from appliance.domain.requests.terms import SignatureTerms
-from appliance.domain.vocab import RequestState
+from appliance.domain.vocab import HelpTopic, RequestState
 from appliance.web import i18n, problems
 from appliance.web.document_warnings import DAMAGES, FINDINGS
 from embed.fields import described, first_fault
@@ -131,6 +131,18 @@ def text(body: Mapping[str, object], name: str, most: int) -> str:
     if not isinstance(value, str) or not value or len(value) > most:
         raise FieldInvalidError(name, f"1 to {most} characters")
     return value
+
+
+def help_topic(body: Mapping[str, object]) -> HelpTopic:
+    """What a request for help is about.
+
+    Raises:
+        FieldInvalidError: `topic`.
+    """
+    try:
+        return HelpTopic(text(body, "topic", 16))
+    except ValueError as exc:
+        raise FieldInvalidError("topic", [each.value for each in HelpTopic]) from exc
 
 
 def page_error(body: Mapping[str, object]) -> tuple[ErrorCode, str]:

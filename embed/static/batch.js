@@ -254,6 +254,7 @@ export class Batch extends Signature {
         list: this.#list,
         back: () => this.#documents(),
         cancel: () => this.leave(),
+        help: () => this.help("password", () => this.#password()),
         go: (form) => this.#sign(form.get("password")),
       }),
     );

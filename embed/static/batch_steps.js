@@ -4,7 +4,7 @@
 import { h } from "./dom.js";
 import { documentCount, pageCount, t } from "./i18n.js";
 import { facts, out, scrolling } from "./screen.js";
-import { LEGAL, messageFrom, passwordField, spinner, terms, termsOf, warnings } from "./steps.js";
+import { LEGAL, forgotten, messageFrom, passwordField, spinner, terms, termsOf, warnings } from "./steps.js";
 
 /** Documents that one tabs through without help. */
 const FEW = 5;
@@ -171,7 +171,7 @@ export function reading({ session, told, at, left, previous, list, go, reject, c
 }
 
 /** One signing password for all that waits. */
-export function password({ session, list, go, back, cancel }) {
+export function password({ session, list, go, back, cancel, help }) {
   const { signer, integrator } = session;
   const waiting = list.filter(({ state }) => state === "pending");
   const shared = sharedTerms(waiting);
@@ -187,6 +187,7 @@ export function password({ session, list, go, back, cancel }) {
       shared ? null : h("p", { id: "differing" }, t("The signatures do not all say and permit the same:")),
       shared ? null : names,
       passwordField(signer),
+      forgotten(help),
       h("p", { class: "legal" }, LEGAL[signer.legal]()),
       h("details", {},
         h("summary", {}, t("What you are signing, and with what")),

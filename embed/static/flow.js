@@ -7,6 +7,7 @@ import { Batch } from "./batch.js";
 import { byId, fill } from "./dom.js";
 import { failureOf, ownFailure } from "./failure.js";
 import { t } from "./i18n.js";
+import { countDown } from "./next_code.js";
 import { alert, announce } from "./screen.js";
 import { LOOK_AGAIN_MS, SESSION_OVER, pause } from "./stage.js";
 import * as steps from "./steps.js";
@@ -421,11 +422,13 @@ export class Flow extends Batch {
       } catch (error) {
         // Neither another code nor another try mends it: only what the host sends.
         if (error.code === "IDEMKEY_CONFLICT") return this.#refused(error);
-        return this.tell(error, { field: "code" });
+        this.tell(error, { field: "code" });
+        return error.problem?.codeUsed && countDown(error.problem.nextCodeIn);
       }
       return this.guarded(() => this.#proven(next));
     };
-    this.step(() => steps.code({ claim: this.claim, rejecting: this.#rejecting, back: () => this.#back(), cancel: () => this.leave(), go: prove }));
+    const help = () => this.help("phone", () => this.#code(next));
+    this.step(() => steps.code({ claim: this.claim, rejecting: this.#rejecting, back: () => this.#back(), cancel: () => this.leave(), go: prove, help }));
   }
 
   #proven(next) {

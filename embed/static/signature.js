@@ -243,6 +243,7 @@ export class Signature extends Stage {
         back: () => this.place(),
         reject: () => this.reject(() => this.password()),
         cancel: () => this.leave(),
+        help: () => this.help("password", () => this.password()),
         go: (form) => this.#sign(form.get("password")),
       }),
     );

@@ -4,6 +4,7 @@
 import { call } from "./api.js";
 import { Failure, Unreachable } from "./failure.js";
 import { instant, t } from "./i18n.js";
+import { nextStep } from "./next_step.js";
 import { alert, announce, ask, clearAlert, isTyped, notice, show } from "./screen.js";
 import * as steps from "./steps.js";
 
@@ -40,8 +41,12 @@ const TYPED_WRONGLY = {
 
 /** What an error is to the signer: with the tries that are left, or the time to wait. */
 function sentenceOf(failure, integrator) {
-  const { code, problem: { attemptsLeft, retryAfter } } = failure;
+  const { code, problem: { attemptsLeft, retryAfter, codeUsed } } = failure;
   if (code === "RATE_LIMITED" && retryAfter) return tooMany(Math.ceil(retryAfter));
+  // Said here, for it is no wrong one: the service's sentence knows one language.
+  if (code === "OTP_INVALID" && codeUsed) {
+    return t("You have used this code already. It is not wrong, but each code works once: wait for the next one that your app shows.");
+  }
   const typed = code === "FIELD_INVALID" && TYPED_WRONGLY[failure.field];
   if (typed) return typed();
   const sentence = MENDED_HERE.has(code) ? failure.sentence : failure.toSigner(integrator);
@@ -57,11 +62,10 @@ function tooMany(seconds) {
   return t("Too many attempts. Try again in {minutes} minutes.", { minutes });
 }
 
-/** Why this signer cannot sign at all, since when, and whom to ask. */
-function barred({ problem }, integrator) {
-  return [barOf(problem), t("Ask {integrator} about it.", { integrator })].join(" ");
-}
+/** Seconds of a wait that is said as a day, not in minutes. */
+const LONG_WAIT_S = 3600;
 
+/** Why this signer cannot sign at all, and since when. */
 function barOf({ obstacle, since, detail }) {
   const values = { date: since && instant(since) };
   const said = {
@@ -123,15 +127,49 @@ export class Stage {
     notice(null);
     this._machine.move("blocked");
     const { integrator } = this._boot;
-    this.step(() => steps.blocked({ failure, told: say(), integrator }));
+    const show = () => {
+      const topic = failure.problem.obstacle === "locked" ? "locked" : "other";
+      const ask = () => this.#askHelp(topic, show);
+      this.step(() => steps.blocked({ failure, told: say(), integrator, desk: this.#desk, ask }));
+    };
+    show();
     this._host.post("error", failure.payload);
+  }
+
+  /** Whom the signer asks who gets no further. */
+  get #desk() {
+    const { installation, contact, contactHref, help: url, mailed } = this._boot;
+    return { installation, contact, contactHref, url, mailed };
+  }
+
+  /**
+   * What the signer loses who forgot the password or has no phone, and a way to ask.
+   * @param {"password"|"phone"} topic
+   * @param {() => unknown} back to the step that it was asked from.
+   */
+  help(topic, back) {
+    const ask = () => this.#askHelp(topic, back);
+    this.step(() => steps.help({ topic, desk: this.#desk, ask, back }));
+  }
+
+  /** File a request for help of the session's person. */
+  async #askHelp(topic, back) {
+    try {
+      await call("help", { body: { topic } });
+    } catch (error) {
+      const isLong = error.code === "RATE_LIMITED" && error.problem.retryAfter > LONG_WAIT_S;
+      if (!isLong) return this.tell(error, { quiet: true });
+      const { installation } = this._boot;
+      return alert(() => t("You asked as often as one can in a day. Ask whoever runs {installation}, or try again tomorrow.", { installation }));
+    }
+    return this.step(() => steps.helpAsked({ desk: this.#desk, back }));
   }
 
   /** The server says that this document cannot be signed. */
   fail(failure) {
     this._through("authorising");
     this._machine.move("failed");
-    this.step(() => steps.failed({ failure }));
+    this.step(() => steps.failed({ failure, integrator: this._boot.integrator }));
     this._host.post("error", failure.payload);
   }
 
@@ -187,12 +225,14 @@ export class Stage {
       return;
     }
     if (error.problem.obstacle) {
-      const say = () => barred(error, this._boot.integrator);
+      const say = () => barOf(error.problem);
       this.block(new Failure({ ...error.problem, detail: say() }), say);
       return;
     }
     const about = () => (file ? [t("{name} was not opened.", { name: file })] : []);
-    alert(() => [...about(), sentenceOf(error, this._boot.integrator)].join(" "), field);
+    const { integrator } = this._boot;
+    const say = () => [...about(), sentenceOf(error, integrator), nextStep(error, integrator, Boolean(file))];
+    alert(() => say().filter(Boolean).join(" "), field);
     if (!quiet && !MENDED_HERE.has(error.code)) this._host.post("error", error.payload);
   }
 

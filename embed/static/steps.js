@@ -214,21 +214,41 @@ function toReject(rejecting) {
   return h("p", {}, t("To reject the document, first confirm that it is you. Nothing is rejected yet."));
 }
 
-/** The second factor. */
-export function code({ claim, rejecting, go, back, cancel }) {
+/** A way to more help, beside what is typed. */
+function wayToHelp(label, act) {
+  return h("p", { class: "help" }, h("button", { type: "button", class: "plain", onclick: act }, label));
+}
+
+/** What an authenticator app is, and what to do when its code is not accepted. */
+function aboutCodes() {
+  return h("details", {},
+    h("summary", {}, t("What is this code?")),
+    h("p", {}, t("It is on your phone, in the authenticator app that you chose when you enrolled: Google Authenticator, Microsoft Authenticator or another one. It changes every 30 seconds, and each code works once.")),
+    h("p", {}, t("If it is not accepted, the clock of your phone may be wrong: in its settings have date and time set automatically, and type the next code.")));
+}
+
+/**
+ * The second factor.
+ * @param {() => unknown} help for a signer without their phone.
+ */
+export function code({ claim, rejecting, go, back, cancel, help }) {
   return {
     name: "code",
     focus: "code",
     title: t("Your code"),
     body: [
       toReject(rejecting),
-      claim.email ? h("p", {}, t("For {who}.", { who: claim.name || claim.email })) : null,
+      // Not by the name: it is the host's word, and nobody has proved anything yet.
+      claim.email ? h("p", {}, t("For {who}.", { who: claim.email })) : null,
       input("code", t("Code"), {
         inputmode: "numeric",
         autocomplete: "one-time-code",
         maxlength: 9,
         class: "code",
       }, t("The 6 digits that your authenticator app shows now")),
+      h("p", { id: "next-code", class: "hint", role: "timer", hidden: true }),
+      aboutCodes(),
+      wayToHelp(t("I do not have my phone"), help),
     ],
     primary: { label: t("Continue"), act: go },
     back: { label: t("Back"), act: back },
@@ -269,8 +289,9 @@ export const LEGAL = {
 /**
  * The signing password.
  * @param {object} told the terms of the signature, as it is placed.
+ * @param {() => unknown} help for a signer who forgot it.
  */
-export function password({ session, chosen, told, go, back, reject, cancel }) {
+export function password({ session, chosen, told, go, back, reject, cancel, help }) {
   const { signer, document } = session;
   return {
     name: "password",
@@ -280,6 +301,7 @@ export function password({ session, chosen, told, go, back, reject, cancel }) {
       h("p", { class: "lead" }, h("strong", {}, document.name), ` · ${pageCount(document.pages.length)}`),
       terms(told),
       passwordField(signer),
+      forgotten(help),
       h("p", { class: "legal" }, LEGAL[signer.legal]()),
       h("details", {},
         h("summary", {}, t("What you are signing, and with what")),
@@ -294,6 +316,11 @@ export function password({ session, chosen, told, go, back, reject, cancel }) {
     back: { label: t("Back"), act: back },
     secondary: out({ cancel, reject }),
   };
+}
+
+/** The way on for a signer who forgot the signing password. */
+export function forgotten(help) {
+  return wayToHelp(t("I forgot my signing password"), help);
 }
 
 /** Where the signing password is typed. */
@@ -423,6 +450,64 @@ export function rejected({ integrator, count = 1 }) {
   };
 }
 
+const HELP = {
+  password: () => ({
+    title: t("You forgot your signing password"),
+    lost: t("Your key. Only that password opens it, and nobody can recover or change it. You enrol again: new passwords, a new key and a new certificate."),
+    stays: t("All you signed before stays valid, and documents that wait for you go on waiting."),
+  }),
+  phone: () => ({
+    title: t("You do not have your phone"),
+    lost: t("The codes of that phone: you get new ones for another phone."),
+    stays: t("Your key, your certificate, your passwords, and all you signed."),
+  }),
+};
+
+/** Whom the signer asks who gets no further. */
+function whom({ installation, contact, contactHref }) {
+  const named = contactHref
+    ? h("a", { href: contactHref, target: "_blank", rel: "noopener noreferrer" }, contact)
+    : contact;
+  return h("p", { class: "hint" },
+    t("Whoever runs {installation} can help you.", { installation }),
+    contact ? ` ${t("Contact:")} ` : null, contact ? named : null);
+}
+
+/**
+ * What is lost and what stays; then help is asked for.
+ * @param {{topic: string, desk: object, ask: () => unknown, back: () => unknown}} of
+ *   topic: `password` or `phone`; desk: whom the signer asks.
+ */
+export function help({ topic, desk, ask, back }) {
+  const { title, lost, stays } = HELP[topic]();
+  return {
+    name: "help",
+    title,
+    body: [
+      facts([[t("Lost"), lost], [t("Stays"), stays]]),
+      h("p", {}, t("An officer of {installation} gets your request and checks that it is you before anything changes.", desk)),
+      h("p", {}, h("a", { href: desk.url, target: "_blank", rel: "noopener noreferrer" }, t("All about help to sign"))),
+      whom(desk),
+    ],
+    primary: { label: t("Ask for help"), act: ask },
+    back: { label: t("Back"), act: back },
+  };
+}
+
+/** The request for help is filed. */
+export function helpAsked({ desk, back }) {
+  return {
+    name: "help",
+    title: t("Your request is filed"),
+    body: [
+      h("p", { class: "success" }, t("An officer of {installation} has it now, and checks that it is you before anything changes.", desk)),
+      desk.mailed && h("p", {}, t("A mail goes to the address you enrolled with. Its link withdraws the request.")),
+      whom(desk),
+    ],
+    back: back && { label: t("Back"), act: back },
+  };
+}
+
 function blockedTitle({ code, problem }) {
   if (problem.obstacle) return t("You cannot sign now");
   return code === "SESSION_TOKEN_EXPIRED" ? t("The session is over") : t("You cannot continue here");
@@ -440,26 +525,32 @@ function blockedWayOn({ code }, integrator) {
     : t("Go back to {integrator} and start again; what you signed stays signed.", { integrator });
 }
 
-/** The session cannot go on. */
-export function blocked({ failure, told, integrator }) {
+/**
+ * The session cannot go on. Who cannot sign at all asks those who run the installation:
+ * they can change it, and the host's people cannot.
+ */
+export function blocked({ failure, told, integrator, desk, ask }) {
+  const { obstacle } = failure.problem;
   return {
     name: "blocked",
     title: blockedTitle(failure),
     body: [
       h("p", {}, blockedWhy(failure, told)),
-      failure.problem.obstacle ? null : h("p", {}, blockedWayOn(failure, integrator)),
+      obstacle ? whom(desk) : h("p", {}, blockedWayOn(failure, integrator)),
       h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })),
     ],
+    primary: obstacle ? { label: t("Ask for help"), act: ask } : null,
   };
 }
 
 /** The document cannot be signed. */
-export function failed({ failure }) {
+export function failed({ failure, integrator }) {
   return {
     name: "failed",
     title: t("It was not signed"),
     body: [
       h("p", {}, failure.sentence),
+      h("p", {}, t("Nothing is lost. Tell {integrator}, with the reference below: they can ask you to sign it again.", { integrator })),
       h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })),
     ],
   };

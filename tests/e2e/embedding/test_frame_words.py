@@ -417,7 +417,8 @@ async def test_file_that_is_refused_is_named_and_its_size_is_in_words(
         }"""
     )
     await expect(frame.locator("#alert")).to_have_text(
-        "No se abrió grande.pdf. El documento supera los 50 MB."
+        "No se abrió grande.pdf. El documento supera los 50 MB. "
+        "Elegí otro archivo, o avisale a Estudio Contable Sur."
     )
     assert not [url for url in uploads if url.endswith("/document")]
     assert await site.errors(page) == []
