@@ -286,7 +286,9 @@ async def test_signer_who_cannot_sign_is_told_after_the_code(
     panel = frame.locator("#panel")
     await expect(panel).to_contain_text("Ahora no podés firmar")
     await expect(panel).to_contain_text(f"{since.astimezone(ZONE):%d/%m/%Y}")
-    await expect(panel).to_contain_text("Consultalo con Estudio Contable Sur.")
+    # The people of the host's page cannot unlock it.
+    await expect(panel).to_contain_text("Te puede ayudar quien administra")
+    await expect(frame.get_by_role("button", name="Pedir ayuda")).to_be_visible()
     error = await site.wait(page, "error")
     assert error["code"] == "SIGN_LOCKED"
     assert error["message"] in await panel.inner_text()
@@ -310,7 +312,9 @@ async def test_signer_who_is_locked_meanwhile_is_told_the_same(
     panel = frame.locator("#panel")
     await expect(panel).to_contain_text("Ahora no podés firmar")
     await expect(panel).to_contain_text(f"{since.astimezone(ZONE):%d/%m/%Y}")
-    await expect(panel).to_contain_text("Consultalo con Estudio Contable Sur.")
+    # The people of the host's page cannot unlock it.
+    await expect(panel).to_contain_text("Te puede ayudar quien administra")
+    await expect(frame.get_by_role("button", name="Pedir ayuda")).to_be_visible()
     await expect(frame.get_by_role("button", name="Firmar")).to_have_count(0)
     error = await site.wait(page, "error")
     assert error["code"] == "SIGN_LOCKED"
@@ -320,7 +324,7 @@ async def test_signer_who_is_locked_meanwhile_is_told_the_same(
 async def test_code_works_once(
     site: FrameSite, person: TestPerson, open_page: Opener
 ) -> None:
-    """A code that another session used up is not right any more."""
+    """A code that another session used up is not called wrong, and opens nothing."""
     one, two = await open_page(), await open_page()
     for page in (one, two):
         await site.open(page, person, autoLoadFile=file_of(PDF))
@@ -334,7 +338,7 @@ async def test_code_works_once(
     await site.frame(two).fill("#code", code)
     await ceremony.go(site.frame(two))
 
-    await expect(site.frame(two).locator("#alert")).to_contain_text("código")
+    await expect(site.frame(two).locator("#alert")).to_contain_text("ya lo usaste")
 
 
 async def test_wrong_password_says_how_many_are_left(
