@@ -19,7 +19,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestBatchId, RequestId, new_id
 from appliance.domain.requests.process import ProcessNote
 from appliance.domain.requests.request_batch import RequestBatch
-from appliance.domain.vocab import EventKind, PersonState, RequestState
+from appliance.domain.vocab import EventKind, HelpTopic, PersonState, RequestState
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
@@ -310,10 +310,14 @@ async def test_numbers_are_those_of_their_lists(console: Console) -> None:
     made = await console.front.integrators.create_key("operator", "acme", "a")
     await console.services.api_keys.flag_in_url([made.secret])
     await console.services.sessions.note_blocked("acme", "https://otro.example")
+    ana = (await console.front.views.people(PeopleFilter(text=ANA))).rows[0]
+    acme = (await console.front.integrators.get("acme")).id
+    ask = console.services.help_requests.ask_in_frame
+    await ask(ana.id, HelpTopic.PHONE, acme, proven=False)
     text = (await console.get("/admin/")).text
     links = re.findall(r'class="number" href="([^"]+)"[^>]*>\s*<b>(\d+)</b>', text)
 
-    assert len(links) == 10
+    assert len(links) == 11
     for address, number in links:
         path, _, section = address.replace("&amp;", "&").partition("#")
         listed = (await console.get(path)).text
