@@ -26,6 +26,7 @@ from appliance.web.body import (
     read_document,
     read_object,
 )
+from appliance.web.document_response import document_response
 from appliance.web.responses import PDF, file_response, json_response
 from appliance.web.server.client_address import client_address
 from embed import wire
@@ -125,9 +126,9 @@ async def take_document() -> Response:
 
 @blueprint.get("/document")
 async def document() -> Response:
-    """`GET document`: the PDF to be signed."""
-    name, pdf = await core().framing.document(frame_session())
-    return file_response(pdf, PDF, name)
+    """`GET document`: the PDF to be signed, or the range of it that is asked for."""
+    shown, pdf = await core().framing.document(frame_session())
+    return document_response(pdf, shown.name, shown.sha256)
 
 
 @blueprint.get("/page/<digits:number>")
@@ -246,7 +247,7 @@ async def download() -> Response:
         view, pdf = await core().batches.signed(session, number)
     else:
         view, pdf = await core().signing.signed(session)
-    return file_response(pdf, PDF, signed_name(view.file_name))
+    return document_response(pdf, signed_name(view.file_name), view.sha256)
 
 
 @blueprint.post("/cancel")

@@ -26,8 +26,8 @@ from appliance.domain.requests.levels import ProfileWishes, reaches
 from appliance.domain.requests.request import LEGAL_MOVES, RequestView
 from appliance.domain.vocab import RequestState, SignatureLevel
 from appliance.requests.intake import IntakeOrder
+from appliance.web.document_response import document_response
 from appliance.web.document_warnings import DAMAGES, FINDINGS
-from appliance.web.responses import file_response
 
 blueprint = Blueprint("requests", __name__, url_prefix="/admin/requests")
 ORIGIN: Final = "consola"
@@ -265,28 +265,28 @@ def _id(number: str) -> RequestId:
 @blueprint.get("/<digits:number>/original")
 async def original(number: str) -> Response:
     """`GET /admin/requests/{id}/original`: the PDF that is to be signed."""
-    name, pdf = await core().requests.download(
+    name, sha256, pdf = await core().requests.download(
         session.actor(), _id(number), signed=False
     )
-    return file_response(pdf, "application/pdf", name)
+    return document_response(pdf, name, sha256)
 
 
 @blueprint.get("/<digits:number>/received")
 async def received(number: str) -> Response:
     """`GET /admin/requests/{id}/received`: the file as it came in."""
-    name, pdf = await core().requests.download(
+    name, sha256, pdf = await core().requests.download(
         session.actor(), _id(number), signed=False, as_received=True
     )
-    return file_response(pdf, "application/pdf", name)
+    return document_response(pdf, name, sha256)
 
 
 @blueprint.get("/<digits:number>/signed")
 async def signed(number: str) -> Response:
     """`GET /admin/requests/{id}/signed`: the newest signed PDF."""
-    name, pdf = await core().requests.download(
+    name, sha256, pdf = await core().requests.download(
         session.actor(), _id(number), signed=True
     )
-    return file_response(pdf, "application/pdf", name)
+    return document_response(pdf, name, sha256)
 
 
 @blueprint.get("/<digits:number>/cancel")

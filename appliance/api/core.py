@@ -96,9 +96,9 @@ class RequestsService(Protocol):
         ...
 
     async def original(
-        self, person: PersonId, request: RequestId
+        self, person: PersonId, request: RequestId, *, goes_on: bool = False
     ) -> tuple[RequestView, DocumentStream]:
-        """The document to be signed.
+        """The document to be signed; `goes_on`: not from its beginning.
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`.

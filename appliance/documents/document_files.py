@@ -205,6 +205,17 @@ def contents(
     return SealedReader(file, size_bytes, key, associated(integrator, sha256))
 
 
+def sealed_part(content: Iterable[bytes], start: int, end: int) -> Iterator[bytes]:
+    """Some of what is in a file that was encrypted; see `SealedReader.part`.
+
+    Raises:
+        DamagedError: it is not encrypted: no part of it can be checked.
+    """
+    if not isinstance(content, SealedReader):
+        raise DamagedError
+    return content.part(start, end)
+
+
 def hashed(pieces: Iterable[bytes], sha256: str) -> Iterator[bytes]:
     """The pieces; the last one only when all of them have that hash.
 
@@ -376,17 +387,58 @@ class SealedReader:
         Raises:
             DamagedError: a piece is not what was written, or is not the last one.
         """
-        room = _FIRST_BYTES
         for number in range(self._segments):
-            last = number == self._segments - 1
-            sealed = self._file.read(room)
-            try:
-                yield self._aead.decrypt(
-                    _nonce(self._prefix, number, last=last), sealed, None
-                )
-            except InvalidTag as exc:
-                raise DamagedError from exc
-            room = _SEGMENT_BYTES
+            yield self._opened(number)
+
+    def part(self, start: int, end: int) -> Iterator[bytes]:
+        """Read some of what was sealed, in pieces of up to 1 MiB, each authentic.
+
+        The last segment is opened first: only it proves that nothing was cut off, so
+        that the size is the document's.
+
+        Args:
+            start: offset of the first byte.
+            end: offset after the last byte; not before `start`, nor past the end.
+
+        Raises:
+            DamagedError: a segment is not what was written.
+        """
+        final = self._segments - 1
+        at_end = self._opened(final)
+        for number in range(_segment_at(start), final + 1):
+            begins = _begin_of(number)
+            if begins >= end:
+                return
+            piece = at_end if number == final else self._opened(number)
+            yield piece[max(start - begins, 0) : end - begins]
+
+    def _opened(self, number: int) -> bytes:
+        """Open one segment.
+
+        Raises:
+            DamagedError: it is not what was written there.
+        """
+        begins = _begin_of(number) + number * _TAG_BYTES
+        self._file.seek(len(MAGIC) + _HEADER_BYTES + begins)
+        sealed = self._file.read(_FIRST_BYTES if number == 0 else _SEGMENT_BYTES)
+        nonce = _nonce(self._prefix, number, last=number == self._segments - 1)
+        try:
+            return self._aead.decrypt(nonce, sealed, None)
+        except InvalidTag as exc:
+            raise DamagedError from exc
+
+
+def _segment_at(offset: int) -> int:
+    """Number of the segment that has a document's byte."""
+    beyond = offset - (_FIRST_BYTES - _TAG_BYTES)
+    return 0 if beyond < 0 else 1 + beyond // (_SEGMENT_BYTES - _TAG_BYTES)
+
+
+def _begin_of(number: int) -> int:
+    """Offset in the document of a segment's first byte."""
+    if number == 0:
+        return 0
+    return _FIRST_BYTES - _TAG_BYTES + (number - 1) * (_SEGMENT_BYTES - _TAG_BYTES)
 
 
 class _Pieces:

@@ -17,7 +17,13 @@ from appliance.documents.page_pictures import PagePictures, PageWanted
 from appliance.documents.quotas import SessionQuotas
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.embedding import Claim, EmbedSessionView, InitOrder, OpenedFrame
+from appliance.domain.embedding import (
+    Claim,
+    EmbedSessionDocument,
+    EmbedSessionView,
+    InitOrder,
+    OpenedFrame,
+)
 from appliance.domain.errors import (
     DOCUMENT_IS_KNOWN,
     ApplianceError,
@@ -257,10 +263,13 @@ class Ceremony:
         async with self._store.write() as transaction:
             await SessionStore(transaction).by_host(session.id, self._clock.now())
 
-    async def document(self, session: EmbedSession) -> tuple[str, DocumentStream]:
-        """The document to be signed: its name and bytes.
+    async def document(
+        self, session: EmbedSession
+    ) -> tuple[EmbedSessionDocument, DocumentStream]:
+        """The document to be signed, and its bytes.
 
         That the page has fetched it does not mean that anybody read it: see `saw`.
+        Whatever part of it the page takes, it counts as fetched by its hash.
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `STORE_UNAVAILABLE`.
@@ -271,7 +280,7 @@ class Ceremony:
         integrator = session.integrator.id
         pdf = await self._documents.stream(integrator, view.document.sha256)
         await self._note_shown(view)
-        return view.document.name, pdf
+        return view.document, pdf
 
     async def _note_shown(self, view: EmbedSessionView) -> None:
         """Record what the signer fetched: signing elsewhere goes by it, too."""

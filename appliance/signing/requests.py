@@ -135,17 +135,30 @@ class Requests:
         return [each for each in reversed(holding) if each.request == view.id]
 
     async def original(
-        self, person: PersonId, request: RequestId
+        self, person: PersonId, request: RequestId, *, goes_on: bool = False
     ) -> tuple[RequestView, DocumentStream]:
         """The document as it is to be signed; that it was seen is recorded.
+
+        Args:
+            person: its signer.
+            request: which.
+            goes_on: what is fetched is not its beginning: a reader of many parts is
+                recorded once for each document, by its hash.
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `STORE_UNAVAILABLE`.
         """
         view = await self.get(person, request)
         pdf = await self._documents.stream(view.integrator, view.sha256)
-        await self.note_seen(view)
+        if not goes_on or await self._is_news(view):
+            await self.note_seen(view)
         return view, pdf
+
+    async def _is_news(self, view: RequestView) -> bool:
+        """Return whether the signer is recorded as having fetched another document."""
+        async with self._store.read() as transaction:
+            shown = ShownDocumentStore(transaction)
+            return bool(await shown.unrecorded([view], drawn=True))
 
     async def note_shown(self, views: Collection[RequestView], *, drawn: bool) -> None:
         """Record which documents a signer was shown, where that may matter.
@@ -197,7 +210,7 @@ class Requests:
         *,
         signed: bool,
         as_received: bool = False,
-    ) -> tuple[str, DocumentStream]:
+    ) -> tuple[str, str, DocumentStream]:
         """A document for an administrator; that they have it is recorded.
 
         Args:
@@ -207,7 +220,7 @@ class Requests:
             as_received: of what is signed as a copy, the file that came in.
 
         Returns:
-            The file's name and where its bytes come from.
+            The file's name, its SHA-256 in hex, and where its bytes come from.
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`, `STATE` where
@@ -234,7 +247,7 @@ class Requests:
                     detail={"documentSha256": sha256},
                 )
             )
-        return (view.document_name if made is None else made.file_name), pdf
+        return (view.document_name if made is None else made.file_name), sha256, pdf
 
     async def preview(
         self, person: PersonId, request: RequestId, given: GivenParameters

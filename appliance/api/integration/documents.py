@@ -16,7 +16,8 @@ from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.requests.uploads import UploadOrder
 from appliance.web import body, i18n, request_log
 from appliance.web.auth import public
-from appliance.web.responses import JSON, PDF, file_response, json_response
+from appliance.web.document_response import document_response
+from appliance.web.responses import JSON, PDF, json_response
 
 blueprint = Blueprint("integration_documents", __name__)
 
@@ -121,9 +122,7 @@ async def download_document(documento: str) -> Response:
     asking = await caller(ApiKeyScope.REQUESTS_READ)
     upload, pdf = await core().uploads.content(asking.integrator.id, documento)
     request_log.note(documentoId=upload.id)
-    response = file_response(pdf, PDF, upload.name)
-    response.headers["ETag"] = f'"{upload.document.sha256}"'
-    return response
+    return document_response(pdf, upload.name, upload.document.sha256)
 
 
 @blueprint.delete(f"{_PATH}/<documento>")

@@ -22,7 +22,8 @@ from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.requests.process import ProcessDetails
 from appliance.web import body, i18n, request_log
 from appliance.web.auth import public
-from appliance.web.responses import JSON, PDF, file_response, json_response
+from appliance.web.document_response import document_response
+from appliance.web.responses import JSON, json_response
 
 blueprint = Blueprint("integration_requests", __name__)
 
@@ -143,9 +144,7 @@ async def download_original(process: str) -> Response:
     """`GET /api/integration/requests/{procesoId}/original`: what is to be signed."""
     asking = await caller(_READ)
     view, pdf = await core().backend_requests.original(asking, _process_id(process))
-    response = file_response(pdf, PDF, view.document_name)
-    response.headers["ETag"] = f'"{view.sha256}"'
-    return response
+    return document_response(pdf, view.document_name, view.sha256)
 
 
 @blueprint.get(f"{PATH}/<process>/document")
@@ -156,9 +155,7 @@ async def download_signed(process: str) -> Response:
     view, pdf = await core().backend_requests.signed(
         asking, _process_id(process), query.version()
     )
-    response = file_response(pdf, PDF, signed_name(view.file_name))
-    response.headers["ETag"] = f'"{view.sha256}"'
-    return response
+    return document_response(pdf, signed_name(view.file_name), view.sha256)
 
 
 async def cancellation() -> str:

@@ -64,7 +64,8 @@ _DOCUMENTS_IN_JSON: Final = {
 }
 """The same of a batch."""
 _LISTED: Final = [each for each in RequestState if each is not RequestState.WAITING]
-_PDF_FILE: Final = Told(_OK, media_type=PDF, headers=("ETag", "Content-Disposition"))
+_PDF_FILE: Final = parameters.DOCUMENT
+_PART_GONE: Final = {E.RANGE_UNSATISFIABLE}
 _REQUEST_GONE: Final = {E.SOLICITUD_NOT_FOUND}
 _LOTE_GONE: Final = {E.LOTE_NOT_FOUND}
 _WEBHOOK_GONE: Final = {E.WEBHOOK_NOT_FOUND}
@@ -211,7 +212,7 @@ REQUESTS: Final = (
         "The PDF of a signature request as it is to be signed",
         _READ,
         _PDF_FILE,
-        _REQUEST_GONE,
+        {*_REQUEST_GONE, *_PART_GONE},
     ),
     backend_operation(
         "getSignedDocument",
@@ -219,7 +220,7 @@ REQUESTS: Final = (
         "The PDF that all have signed",
         _READ,
         _PDF_FILE,
-        {*_REQUEST_GONE, E.NOT_SIGNED_YET, E.STATE, E.QUERY_INVALID},
+        {*_REQUEST_GONE, *_PART_GONE, E.NOT_SIGNED_YET, E.STATE, E.QUERY_INVALID},
         query=(parameters.VERSION,),
     ),
     backend_operation(
@@ -352,7 +353,7 @@ OTHERS: Final = (
         "The bytes of a document",
         _READ,
         _PDF_FILE,
-        {E.DOCUMENT_NOT_FOUND},
+        {E.DOCUMENT_NOT_FOUND, *_PART_GONE},
     ),
     backend_operation(
         "deleteDocument",

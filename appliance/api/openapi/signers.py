@@ -34,7 +34,8 @@ _RATES: Final = parameters.RATES
 _LATER: Final = ("Location", "Retry-After")
 _GONE: Final = {E.SOLICITUD_NOT_FOUND}
 _CREDENTIAL_GONE: Final = {E.CREDENTIAL_NOT_FOUND}
-_PDF_FILE: Final = Told(_OK, media_type=PDF, headers=("ETag", "Content-Disposition"))
+_PDF_FILE: Final = parameters.DOCUMENT
+_PART_GONE: Final = {E.RANGE_UNSATISFIABLE}
 
 
 def _json(kind: Any) -> BodyIn:
@@ -129,7 +130,7 @@ _REQUESTS: Final = (
         "GET /solicitudes/{solicitudId}/original",
         "The PDF to be signed",
         _PDF_FILE,
-        _GONE,
+        {*_GONE, *_PART_GONE},
     ),
     _operation(
         "preview",
@@ -161,7 +162,7 @@ _REQUESTS: Final = (
                 _OK,
                 answers.SignedAnswer,
                 also=(PDF,),
-                may_have=("ETag", "Content-Disposition", *_RATES),
+                may_have=("ETag", "Content-Disposition", "Accept-Ranges", *_RATES),
             ),
             Told(_ACCEPTED, answers.StillSigning, headers=_LATER, may_have=_RATES),
         ),
@@ -218,13 +219,16 @@ _REQUESTS: Final = (
         "download",
         "GET /solicitudes/{solicitudId}/documento",
         "The signed PDF",
-        Told(
-            _OK,
-            answers.SignedAnswer,
-            also=(PDF,),
-            may_have=("ETag", "Content-Disposition"),
+        (
+            Told(
+                _OK,
+                answers.SignedAnswer,
+                also=(PDF,),
+                may_have=("ETag", "Content-Disposition", "Accept-Ranges"),
+            ),
+            parameters.PART,
         ),
-        {*_GONE, E.NOT_SIGNED_YET, E.STATE, E.QUERY_INVALID},
+        {*_GONE, *_PART_GONE, E.NOT_SIGNED_YET, E.STATE, E.QUERY_INVALID},
         caller=Caller.LINK_OR_BEARER,
         query=(Parameter("clave", {"type": "string"}), parameters.VERSION),
     ),

@@ -45,6 +45,7 @@ from appliance.documents.document_files import (
     named_document,
     named_faults,
     opens,
+    sealed_part,
 )
 from appliance.documents.s3.bucket import PART_BYTES, Bucket, Stored
 from appliance.documents.s3.bucket_mark import BucketMark
@@ -188,19 +189,20 @@ class S3BlobStore:
         await self.check()
         key = await self._keys.get(integrator)
 
-        def look() -> tuple[int, BucketFile]:
+        def look() -> tuple[int, BucketFile, bool]:
             with named_faults():
                 file = BucketFile(self._bucket, name)
                 reader = contents(file, file.size_bytes, integrator, sha256, key)
+                has_parts = isinstance(reader, SealedReader)
                 if isinstance(reader, SealedReader):
                     next(iter(reader))
                     size = reader.size_bytes
                 else:
                     size = sum(len(piece) for piece in hashed(reader, sha256))
                 file.seek(0)
-                return size, file
+                return size, file, has_parts
 
-        size, file = await self._run(look)
+        size, file, has_parts = await self._run(look)
 
         async def pieces() -> AsyncIterator[bytes]:
             with named_faults():
@@ -211,7 +213,16 @@ class S3BlobStore:
                 while (piece := await self._run(next, whole, None)) is not None:
                     yield piece
 
-        return DocumentStream(size, pieces())
+        async def part(start: int, end: int) -> AsyncIterator[bytes]:
+            with named_faults():
+                reader = await self._run(
+                    contents, file, file.size_bytes, integrator, sha256, key
+                )
+                some = sealed_part(reader, start, end)
+                while (piece := await self._run(next, some, None)) is not None:
+                    yield piece
+
+        return DocumentStream(size, pieces(), part if has_parts else None)
 
     async def make_room(self, size_bytes: int) -> None:
         """Make sure that the store is there; how much room it has, it does not say.

@@ -24,6 +24,7 @@ class ErrorCode(StrEnum):
     NOT_FOUND = "NOT_FOUND"
     QUERY_INVALID = "QUERY_INVALID"
     QUERY_UNKNOWN = "QUERY_UNKNOWN"
+    RANGE_UNSATISFIABLE = "RANGE_UNSATISFIABLE"
     # Who is asking
     TOKEN_MISSING = "TOKEN_MISSING"  # noqa: S105 (a code, no secret)
     TOKEN_INVALID = "TOKEN_INVALID"  # noqa: S105 (a code, no secret)

@@ -23,6 +23,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
         "The query parameter {field} has a value that is not allowed."
     ),
     ErrorCode.QUERY_UNKNOWN: "There is no query parameter {field} here.",
+    ErrorCode.RANGE_UNSATISFIABLE: (
+        "No byte of that range is in the document; it has {size} bytes."
+    ),
     ErrorCode.TOKEN_MISSING: "Sign in first: the request carries no bearer token.",
     ErrorCode.TOKEN_INVALID: "The bearer token is not valid.",
     ErrorCode.TOKEN_EXPIRED: "The bearer token has expired; sign in again.",

@@ -18,6 +18,11 @@ class DocumentStream:
     """Of the document."""
     pieces: AsyncIterator[bytes] = field(repr=False)
     """Its bytes; ends early, by an `ApplianceError`, before what is not right."""
+    part: Callable[[int, int], AsyncIterator[bytes]] | None = field(
+        default=None, repr=False
+    )
+    """The bytes from an offset to before another, read without those around them; None
+    where only the whole document can be checked."""
 
 
 class DocumentMemory(Protocol):
