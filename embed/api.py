@@ -51,8 +51,15 @@ _uploading: set[str] = set()
 @blueprint.post("/init")
 @public
 async def init() -> Response:
-    """`POST init`: a bearer for the token of the initial message."""
-    order = wire.init_order(await read_object())
+    """`POST init`: a bearer for the token of the initial message.
+
+    The token of another session than the page's gives none, unless the page adopts
+    that session: a page that is being left would answer for the one that comes.
+    """
+    body = await read_object()
+    order = wire.init_order(body)
+    if body.get("adopt") is not True and await core().framing.is_of_another(order):
+        return json_response({"isOther": True})
     opened = await core().framing.init(order)
     _note(opened.view)
     return json_response({"bearer": opened.bearer, "session": _told(opened.view)})

@@ -83,8 +83,9 @@ async def frame() -> Response:
         "frame.html",
         page=page,
         initial=_initial(page.integrator_name),
+        modules=core().assets.modules,
         **_words(),
-        boot=_boot(page),
+        boot=_boot(page, is_reloaded=token is None),
     )
     ancestors = " ".join(page.origins) or "'none'"
     # The contract's answer to an expired token; the page says it to its host too.
@@ -144,12 +145,14 @@ async def refuse(error: ApplianceError) -> Response:
     )
 
 
-def _boot(page: FramePage) -> dict[str, object]:
+def _boot(page: FramePage, *, is_reloaded: bool) -> dict[str, object]:
     """What the page's modules start from; nothing of it is secret."""
     assets = core().assets
     return {
         "kind": page.kind.value,
         "session": page.session_public_id,
+        # The token was stripped from the address: the frame was loaded again.
+        "isReloaded": is_reloaded,
         "integrator": page.integrator_name,
         "origins": list(page.origins),
         "environment": page.environment.value,

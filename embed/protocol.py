@@ -139,7 +139,7 @@ MESSAGES: Final = (
     Message(
         "ready",
         _HOST,
-        "The frame has loaded and can receive init; sent once.",
+        "The frame has loaded and can receive init; once more where none came.",
         (
             Field("protocol", _I, "Version of the protocol."),
             Field("environment", _S, "`PREPROD` or `PROD`."),

@@ -303,6 +303,10 @@ def batch_document(document: BatchDocument, lang: str) -> dict[str, object]:
         "reason": _why(ErrorCode(document.reason), lang) if is_code else None,
         "fileName": signed_name(document.name),
         "terms": _terms(document.terms),
+        "findings": [
+            i18n.translate(lang, FINDINGS[each]) for each in document.findings
+        ],
+        "signatures": document.signatures,
     }
 
 
@@ -358,6 +362,7 @@ def _document(view: EmbedSessionView, lang: str) -> dict[str, object] | None:
         "message": document.message,
         "sha256": document.sha256,
         "size": inspection.size_bytes,
+        "isCopy": document.repair is not None,
         "pages": [
             [round(width, 3), round(height, 3)]
             for width, height in map(size_as_seen, inspection.pages)

@@ -31,7 +31,7 @@ from appliance.domain.errors import (
     PageOutOfRangeError,
 )
 from appliance.domain.ids import RequestId
-from appliance.domain.integrators.integrators import EmbedSession
+from appliance.domain.integrators.integrators import EmbedSession, PageKind
 from appliance.domain.ports import (
     BlobStore,
     DocumentBytes,
@@ -119,6 +119,20 @@ class Ceremony:
                 await SessionStore(transaction).by_host(session.id, self._clock.now())
                 session = replace(session, host_document=True)
         return OpenedFrame(opened.bearer, await self._views.view(session))
+
+    async def is_of_another(self, order: InitOrder) -> bool:
+        """Return whether a token is of another session than the page that brings it.
+
+        Only for an initial message that is right otherwise: what is wrong with a token,
+        `init` says.
+        """
+        page = await self._sessions.page(None, order.page)
+        session = await self._sessions.page(order.token, None)
+        return (
+            session.kind is PageKind.LIVE
+            and session.integrator_code == page.integrator_code
+            and session.session_public_id != page.session_public_id
+        )
 
     async def _check_page(self, order: InitOrder) -> None:
         """Keep a token from being used past its own integrator's list of origins.

@@ -16,7 +16,8 @@ from appliance.core.database.tables import (
     signing_process,
 )
 from appliance.core.unit_of_work import Store
-from appliance.domain.documents import inspection_from_json
+from appliance.documents.document_store import repair_columns, repair_in, with_repair
+from appliance.domain.documents import as_it_came, inspection_from_json
 from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
@@ -322,8 +323,14 @@ class RequestBatchStore(Store):
                 _R.seen,
                 _R.preset,
                 document.c.inspection,
+                *repair_columns(signature_request),
             )
-            .join(document, document.c.id == _R.document)
+            .select_from(
+                with_repair(
+                    signature_request.join(document, document.c.id == _R.document),
+                    signature_request,
+                )
+            )
             .where(_R.batch == batch, _R.person == signer, _R.id > after)
             .order_by(_R.id)
             .limit(limit)
@@ -385,7 +392,7 @@ def _member(row: Row[Any]) -> BatchMember:
 
 def _batch_document(row: Row[Any]) -> BatchDocument:
     """One document of a batch, from its row."""
-    inspection = inspection_from_json(row.inspection)
+    inspection = as_it_came(inspection_from_json(row.inspection), repair_in(row))
     preset = None if row.preset is None else SignaturePreset.from_json(row.preset)
     return BatchDocument(
         RequestId(row.id),
@@ -395,4 +402,6 @@ def _batch_document(row: Row[Any]) -> BatchDocument:
         row.reason,
         row.seen is not None,
         SignatureTerms.of(effective(GivenParameters(), preset), inspection),
+        inspection.findings,
+        inspection.signatures,
     )

@@ -5,7 +5,7 @@ import { call } from "./api.js";
 import { encodeBase64 } from "./base64.js";
 import * as batch from "./batch_steps.js";
 import { byId, fill } from "./dom.js";
-import { Failure, Unreachable } from "./failure.js";
+import { Failure, Stopped, Unreachable } from "./failure.js";
 import { t } from "./i18n.js";
 import { alert, announce, notice, run } from "./screen.js";
 import { Signature } from "./signature.js";
@@ -69,6 +69,8 @@ export class Batch extends Signature {
       if (after === 0) this.#message = page.message;
       ({ more } = page);
     }
+    const shown = new Set(this.#list.filter(({ isShown }) => isShown).map(({ id }) => id));
+    for (const item of all) item.isShown = shown.has(item.id);
     this.#list = all;
   }
 
@@ -122,13 +124,14 @@ export class Batch extends Signature {
   async #open(item) {
     const quietly = this._machine.is("reviewing");
     if (quietly) this._viewer.freeze();
-    else this.step(() => loading());
+    else this.step(() => loading({ cancel: () => this.leave() }));
     // From here on the server may speak of this one, whatever is painted late.
     this.#onScreen = null;
     try {
       this.session = await this.persist(() => call("choose", { body: { request: item.id } }));
     } catch (error) {
       this._viewer.thaw();
+      if (error instanceof Stopped) throw error;
       if (!MOVED_ON.has(error.code)) {
         if (!quietly) this.#documents();
         throw error;
@@ -138,6 +141,7 @@ export class Batch extends Signature {
     try {
       await this._reopen({ quietly });
     } catch (error) {
+      if (error instanceof Stopped) throw error;
       // What is on the screen is not the session's document any more.
       this.#documents();
       throw error;
@@ -197,7 +201,7 @@ export class Batch extends Signature {
         await this.#saw(item);
       } catch (error) {
         // The way on asks again, and tells what is wrong.
-        if (!(error instanceof Failure || error instanceof Unreachable)) throw error;
+        if (![Failure, Stopped, Unreachable].some((kind) => error instanceof kind)) throw error;
       }
     });
   }
@@ -208,6 +212,7 @@ export class Batch extends Signature {
   }
 
   async #saw(item) {
+    item.isShown = true;
     if (item.seen) return;
     const { sha256 } = this.session.document;
     await call("seen", { body: { sha256 } });
@@ -351,7 +356,7 @@ export class Batch extends Signature {
   }
 
   #save(item) {
-    return this.save(`download?request=${item.id}`, item.fileName);
+    return this.save(item.fileName, (how) => call(`download?request=${item.id}`, how));
   }
 
   /** It is over: show it, and tell the host. */

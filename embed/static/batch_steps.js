@@ -4,7 +4,7 @@
 import { h } from "./dom.js";
 import { documentCount, pageCount, t } from "./i18n.js";
 import { facts, out, scrolling } from "./screen.js";
-import { LEGAL, messageFrom, passwordField, spinner, terms, termsOf, warnings } from "./steps.js";
+import { LEGAL, messageFrom, passwordField, spinner, terms, termsOf, warnings, warningsOf } from "./steps.js";
 
 /** Documents that one tabs through without help. */
 const FEW = 5;
@@ -183,6 +183,7 @@ export function password({ session, list, go, back, cancel }) {
     title: t("Sign {documents}", { documents: documentCount(waiting.length) }),
     body: [
       h("p", { class: "lead", id: "consent" }, consent(waiting.length, list.length)),
+      repeatedWarnings(waiting),
       shared && terms(shared),
       shared ? null : h("p", { id: "differing" }, t("The signatures do not all say and permit the same:")),
       shared ? null : names,
@@ -201,6 +202,27 @@ export function password({ session, list, go, back, cancel }) {
     back: { label: t("Back"), act: back },
     secondary: out({ cancel }),
   };
+}
+
+/** Names that are told of each warning; of more it is told how many. */
+const NAMED = 5;
+
+/** What a signer was warned of when they opened documents in an earlier session. */
+function repeatedWarnings(waiting) {
+  const names = new Map();
+  for (const item of waiting.filter(({ isShown }) => !isShown)) {
+    for (const told of warningsOf(item)) names.set(told, [...(names.get(told) ?? []), item.name]);
+  }
+  if (names.size === 0) return null;
+  return h("div", { class: "warning", id: "warned" },
+    h("h2", {}, t("Before you sign")),
+    h("ul", {}, ...[...names].map(([told, whose]) => h("li", {}, `${told} `, h("bdi", {}, some(whose))))));
+}
+
+function some(names) {
+  const told = names.slice(0, NAMED).join(", ");
+  const left = names.length - NAMED;
+  return left > 0 ? t("({names} and {count} more)", { names: told, count: left }) : `(${told})`;
 }
 
 /** What the password consents to. */

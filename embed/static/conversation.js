@@ -3,11 +3,15 @@
 
 import { call, hasSession, openSession, renewSession } from "./api.js";
 import { decodeBase64, sha256 } from "./base64.js";
-import { failureOf, ownFailure } from "./failure.js";
+import { Stopped, failureOf, ownFailure } from "./failure.js";
 import { described, firstFault, isPlain } from "./guard.js";
 import { LEGACY_FIELD, MESSAGES, PROTOCOL_VERSION } from "./protocol.js";
 import { notice } from "./screen.js";
+import { pause } from "./stage.js";
 
+/** So long a page that is being left waits to be gone, before and after it is known. */
+const GRACE_MS = 1_000;
+const GOING_MS = 20_000;
 const INIT_FIELDS = MESSAGES.init.fields.filter((field) => field.name !== "autoLoadFile");
 
 export class Conversation {
@@ -24,10 +28,18 @@ export class Conversation {
   #queue = Promise.resolve();
   /** Whether the page told the host by itself that the session is over. */
   #saysOver;
+  /** Public id of the session that the page is of. */
+  #page;
+  /** When the browser last said that the page is being left. */
+  #goingSince = -Infinity;
 
   constructor(boot, host, machine, flow, clock) {
     this.#boot = boot;
     this.#saysOver = boot.kind === "expired";
+    this.#page = boot.session;
+    addEventListener("beforeunload", () => {
+      this.#goingSince = performance.now();
+    });
     this.#host = host;
     this.#machine = machine;
     this.#flow = flow;
@@ -57,6 +69,7 @@ export class Conversation {
 
   /** Say what went wrong, to the signer and to the host: nobody waits for nothing. */
   #report(error, origin) {
+    if (error instanceof Stopped) return;
     const failure = failureOf(error);
     this.#flow.refuse(failure);
     this.#host.post("error", failure.payload, origin);
@@ -106,9 +119,27 @@ export class Conversation {
     return this.#held !== null && JSON.parse(this.#held)[0] === token;
   }
 
-  #open(init, document) {
-    const body = { page: this.#boot.session, init, document };
-    return this.#flow.persist(() => openSession(body));
+  async #open(init, document) {
+    const body = { page: this.#page, init, document };
+    const open = (more) => this.#flow.persist(() => openSession({ ...body, ...more }));
+    let session = await open();
+    if (session === null) {
+      await this.#stays();
+      session = await open({ adopt: true });
+    }
+    this.#page = session.id;
+    return session;
+  }
+
+  /**
+   * Wait until it is certain that the page stays. A host that gives its frame another
+   * token may send init while the page of that token is still on its way: an ack of this
+   * page would have it wait for nothing. So who acks another session's token is a page
+   * that nobody leaves.
+   */
+  async #stays() {
+    await pause(GRACE_MS);
+    while (performance.now() - this.#goingSince < GOING_MS) await pause(GRACE_MS);
   }
 
   #refuse(error, origin) {
@@ -210,6 +241,7 @@ export class Conversation {
     await this.#flow.settled;
     const session = await this.#flow.persist(() => renewSession(sessionToken));
     this.#held = JSON.stringify([sessionToken, ...JSON.parse(this.#held).slice(1)]);
+    this.#page = session.id;
     this.#clock.set(session);
     notice(null);
     const blocked = this.#machine.is("blocked");

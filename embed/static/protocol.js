@@ -1,7 +1,7 @@
 // Made by `python -m embed.generate` from embed/protocol.py.
 
 /**
- * The frame has loaded and can receive init; sent once.
+ * The frame has loaded and can receive init; once more where none came.
  * @typedef {object} ReadyPayload
  * @property {number} [protocol]
  * @property {string} [environment]

@@ -254,6 +254,8 @@ export class Signature extends Stage {
       return undefined;
     }
     const { sha256 } = byId("viewer").dataset;
+    // Nothing is to be in the way of the signature.
+    this._viewer.rest();
     this._machine.move("submitting");
     this.step(() => steps.signing({ checking: false }));
     try {
@@ -311,6 +313,7 @@ export class Signature extends Stage {
 
   /** The result is stored: show it, and tell the host. */
   finish() {
+    this._viewer.rest();
     this._machine.move("signed");
     notice(null);
     this._viewer.mark(null);
@@ -319,7 +322,7 @@ export class Signature extends Stage {
       steps.done({
         session: this.session,
         handedOver: this.#handedOver,
-        save: () => this.save("download", this.session.signed.fileName),
+        save: () => this.save(this.session.signed.fileName, (how) => call("download", how)),
       }),
     );
     // Not waited for by what the signer does next: it can be saved meanwhile.

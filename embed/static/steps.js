@@ -4,25 +4,42 @@
 import { h } from "./dom.js";
 import { instant, pageCount, size, t } from "./i18n.js";
 import { placeWords } from "./place.js";
-import { facts, input, out } from "./screen.js";
+import { bytesMeter, facts, input, out } from "./screen.js";
 
 /** Waiting for the host. */
-export function waiting() {
+export function waiting({ cancel }) {
   return {
     name: "waiting",
     title: t("One moment"),
     body: [h("p", {}, t("Waiting for the page that opened this one."))],
+    secondary: out({ cancel }),
   };
 }
 
-/** The host has said nothing for a while. */
-export function unheard({ integrator, cancel }) {
+/**
+ * The host has said nothing for a while.
+ * @param {boolean} isReloaded the frame was loaded again, and its host may not know.
+ */
+export function unheard({ integrator, isReloaded, cancel }) {
+  if (isReloaded) return reloaded({ integrator, cancel });
   return {
     name: "waiting",
     title: t("The signature has not started yet"),
     body: [
       h("p", {}, t("The page of {integrator} has not asked for it. It begins here by itself if it still does.", { integrator })),
       h("p", {}, t("If nothing happens, reload that page, or tell {integrator}.", { integrator })),
+    ],
+    secondary: out({ cancel }),
+  };
+}
+
+function reloaded({ integrator, cancel }) {
+  return {
+    name: "waiting",
+    title: t("Reload the whole page"),
+    body: [
+      h("p", {}, t("This part of the page was loaded again by itself, and the page of {integrator} around it does not know.", { integrator })),
+      h("p", {}, t("Reload the whole page to go on where you were. What you signed stays signed.")),
     ],
     secondary: out({ cancel }),
   };
@@ -87,12 +104,35 @@ export function refused({ failure, integrator, again, cancel }) {
   };
 }
 
-/** A document is being taken in. */
-export function loading() {
+/** What is waited for after a button, where that takes a while. */
+export const lookingUp = () => t("Looking you up…");
+export const checkingCode = () => t("Checking your code…");
+
+const MOVING = {
+  opening: () => [t("Opening the document"), t("It will show here in a moment.")],
+  sending: () => [t("Sending the document"), t("It goes from this device to the signing service.")],
+  checking: () => [t("Checking the document"), t("It has arrived. We check it before showing it; a large one takes a while.")],
+  fetching: () => [t("Opening the document"), t("Its first page shows as soon as it has come.")],
+};
+
+/**
+ * A document is on its way.
+ * @param {{doing?: "opening"|"sending"|"checking"|"fetching", done?: number, total?: number,
+ *   back?: object, cancel: () => unknown}} how done, total: bytes; total is 0 where none
+ *   are counted.
+ */
+export function loading({ doing = "opening", done = 0, total = 0, back, cancel }) {
+  const [title, words] = MOVING[doing]();
   return {
     name: "loading",
-    title: t("Opening the document"),
-    body: [spinner(), h("p", {}, t("We check it before showing it."))],
+    title,
+    body: [
+      spinner(),
+      h("p", {}, words),
+      total > 0 && doing !== "checking" ? h("p", {}, bytesMeter("moved", done, total)) : null,
+    ],
+    back,
+    secondary: out({ cancel }),
   };
 }
 
@@ -101,13 +141,15 @@ export function spinner() {
   return h("div", { class: "spinner", "aria-hidden": "true" });
 }
 
+/** The same of any document, as sentences. */
+export function warningsOf({ findings, signatures }) {
+  if (signatures === 0) return findings;
+  return [...findings, t("It already has signatures: {count}. Yours does not alter them.", { count: signatures })];
+}
+
 /** What is to be known of the document before it is signed. */
 export function warnings(session) {
-  const { findings, signatures } = session.document;
-  const told = [...findings];
-  if (signatures > 0) {
-    told.push(t("It already has signatures: {count}. Yours does not alter them.", { count: signatures }));
-  }
+  const told = warningsOf(session.document);
   if (told.length === 0) return null;
   return h(
     "div",
@@ -202,7 +244,7 @@ export function identify({ claim, unknown, rejecting, integrator, go, back, canc
         maxlength: 254,
       }, t("The one you enrolled with")),
     ],
-    primary: { label: t("Continue"), act: go },
+    primary: { label: t("Continue"), act: go, waits: lookingUp },
     back: { label: t("Back"), act: back },
     secondary: out({ cancel }),
   };
@@ -230,7 +272,7 @@ export function code({ claim, rejecting, go, back, cancel }) {
         class: "code",
       }, t("The 6 digits that your authenticator app shows now")),
     ],
-    primary: { label: t("Continue"), act: go },
+    primary: { label: t("Continue"), act: go, waits: checkingCode },
     back: { label: t("Back"), act: back },
     secondary: out({ cancel }),
   };
@@ -279,6 +321,7 @@ export function password({ session, chosen, told, go, back, reject, cancel }) {
     body: [
       h("p", { class: "lead" }, h("strong", {}, document.name), ` · ${pageCount(document.pages.length)}`),
       terms(told),
+      document.isCopy ? h("p", { class: "hint", id: "copy" }, t("You sign the repaired copy that you read, not the file as it came.")) : null,
       passwordField(signer),
       h("p", { class: "legal" }, LEGAL[signer.legal]()),
       h("details", {},

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from appliance.domain.documents import CameDocument
+from appliance.domain.documents import CameDocument, FindingKind
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import (
     IntegratorId,
@@ -189,6 +189,10 @@ class BatchDocument:
     """Whether the signer has read it."""
     terms: SignatureTerms
     """Terms of its signature."""
+    findings: tuple[FindingKind, ...] = ()
+    """What its signer is warned of."""
+    signatures: int = 0
+    """Signatures that the document bears already."""
 
 
 @dataclass(frozen=True, slots=True)
