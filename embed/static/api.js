@@ -166,7 +166,8 @@ function sentAndTold(url, headers, body, signal, progress) {
     };
     request.onerror = request.onabort = () => reject(new TypeError("not sent"));
     signal.addEventListener("abort", () => request.abort());
-    request.send(body);
+    // Out of the page's own memory while it is on its way.
+    request.send(new Blob([body]));
   });
 }
 

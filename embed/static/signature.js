@@ -7,7 +7,7 @@ import { Unreachable } from "./failure.js";
 import { currentLanguage, t } from "./i18n.js";
 import { fieldId, place, reflect } from "./place.js";
 import { within } from "./mark.js";
-import { alert, announce, clearAlert, notice } from "./screen.js";
+import { alert, announce, clearAlert, notice, waitFor } from "./screen.js";
 import { LOOK_AGAIN_MS, SESSION_OVER, Stage, pause } from "./stage.js";
 import * as steps from "./steps.js";
 
@@ -97,10 +97,13 @@ export class Signature extends Stage {
    * @param {() => Promise<boolean>} choose whether the choice came to hold.
    */
   #begin(choose) {
-    const work = choose().catch((error) => {
-      this.tell(error);
-      return false;
-    });
+    const wait = waitFor(() => t("Working out where your mark goes…"));
+    const work = choose()
+      .catch((error) => {
+        this.tell(error);
+        return false;
+      })
+      .finally(wait.end);
     this.#choosing = work;
     return work.then((holds) => {
       if (this.#choosing === work) {

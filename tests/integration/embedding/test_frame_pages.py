@@ -372,7 +372,10 @@ async def test_page_is_under_embed_in_both_environments(
         body = await text(await client.get(f"/embed/?sessionToken={token}"))
 
     assert boot_of(body)["environment"] == environment
-    assert f'<p class="ribbon {environment.lower()}">{environment}</p>' in body
+    # PREPROD is no word for a signer.
+    said = {"PREPROD": "PRUEBA", "PROD": "PROD"}[environment]
+    ribbon = f'<p class="ribbon {environment.lower()}" title="{environment}">{said}</p>'
+    assert ribbon in body
 
 
 async def test_integrator_is_shown_by_logo_or_initial(frame: Frame) -> None:
