@@ -129,6 +129,35 @@ async def test_sample_page_signs_in_firefox(
     assert site.states(person)[-1] == "firmada"
 
 
+async def test_page_that_is_loaded_again_after_the_code_goes_on(
+    appliance: Appliance, site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Under the same token the element's key is the same: nothing is begun twice."""
+    token = site.token()
+    text = sample(appliance).replace("20-26756539-3", person.cuil)
+    site.host.put("/firmar", text.replace("bruno@demo.example", person.email))
+    site.host.put("/contrato.pdf", PDF, "application/pdf")
+    answer = Reply.of_json({"tokenSession": token})
+    site.host.on("POST", "/mi-backend/sesion", lambda _: answer)
+    await page.goto(site.host.url("/firmar"))
+    await expect(page.locator("svc-signer iframe")).to_be_visible()
+    frame = await frame_of(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "place")
+    await page.reload()
+    await expect(page.locator("svc-signer iframe")).to_be_visible()
+    frame = await frame_of(page)
+    await ceremony.read(frame)
+    await ceremony.choose_place(frame)
+    await ceremony.sign(frame, person)
+    await ceremony.at(frame, "done")
+
+    assert site.states(person) == ["firmada"]
+    kept = await page.evaluate("JSON.stringify({...sessionStorage})")
+    assert token not in kept
+
+
 @pytest.fixture
 def service() -> Iterator[FakeService]:
     """A service that plays the appliance."""

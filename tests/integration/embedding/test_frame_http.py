@@ -83,6 +83,21 @@ async def test_later_init_supersedes_the_bearer(frame: Frame) -> None:
     assert await problem(answer) == (401, "SESSION_SUPERSEDED")
 
 
+async def test_token_of_another_session_opens_nothing_unless_it_is_adopted(
+    frame: Frame,
+) -> None:
+    """A page that is being left must not answer for the one that comes."""
+    own, other = await frame.services.token(), await frame.services.token()
+    page = await frame.services.services.sessions.page(own, None)
+    body = {"page": page.session_public_id, "init": init_of(other)}
+    refused = await (await frame.call("init", body=body)).get_json()
+    adopted = await (await frame.call("init", body={**body, "adopt": True})).get_json()
+
+    assert refused == {"isOther": True}
+    assert adopted["session"]["id"] != page.session_public_id
+    assert (await frame.call("state", adopted["bearer"])).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
