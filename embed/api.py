@@ -54,11 +54,14 @@ async def init() -> Response:
     """`POST init`: a bearer for the token of the initial message.
 
     The token of another session than the page's gives none, unless the page adopts
-    that session: a page that is being left would answer for the one that comes.
+    that session and no page of its own was asked for: a page that is being left would
+    answer for the one that comes.
     """
     body = await read_object()
     order = wire.init_order(body)
-    if body.get("adopt") is not True and await core().framing.is_of_another(order):
+    other = await core().framing.other_session(order)
+    adopts = body.get("adopt") is True and not core().served.has(other)
+    if other and not adopts:
         return json_response({"isOther": True})
     opened = await core().framing.init(order)
     _note(opened.view)

@@ -19,6 +19,7 @@ from embed import api, page
 from embed.assets import Assets, load_assets
 from embed.core import KEY, EmbedCore
 from embed.reports import Reports
+from embed.served import ServedSessions
 
 _OK: Final = "ok"
 _health = Blueprint("health", __name__)
@@ -52,6 +53,7 @@ def create_embed(
         assets=assets or load_assets(),
         tried=Reports(front.clock),
         told=Reports(front.clock),
+        served=ServedSessions(),
     )
     app = create_app(
         "embed", settings=front.settings, face=_face(front.settings, core, known)

@@ -17,6 +17,7 @@ from appliance.settings import Settings
 from appliance.signing.signing_calls import SigningCalls
 from embed.assets import Assets
 from embed.reports import Reports
+from embed.served import ServedSessions
 
 KEY: Final = "rubrica.embed"
 """Where the application keeps it."""
@@ -40,6 +41,8 @@ class EmbedCore:
     """Origins that may not show the frame and tried."""
     told: Reports
     """Errors that pages found by themselves."""
+    served: ServedSessions
+    """Sessions that have a page of their own."""
 
 
 def core() -> EmbedCore:

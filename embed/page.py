@@ -78,6 +78,8 @@ async def frame() -> Response:
     if page.kind is PageKind.UNKNOWN:
         return await _unknown()
     request_log.note(integrator=page.integrator_code)
+    if token is not None:
+        core().served.add(page.session_public_id)
     await _note_around(page, with_token=token is not None)
     html = await render_template(
         "frame.html",

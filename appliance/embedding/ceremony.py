@@ -120,19 +120,19 @@ class Ceremony:
                 session = replace(session, host_document=True)
         return OpenedFrame(opened.bearer, await self._views.view(session))
 
-    async def is_of_another(self, order: InitOrder) -> bool:
-        """Return whether a token is of another session than the page that brings it.
+    async def other_session(self, order: InitOrder) -> str:
+        """Public id of a token's session if it is not the page's; else empty.
 
-        Only for an initial message that is right otherwise: what is wrong with a token,
-        `init` says.
+        What is wrong with a token, `init` says.
         """
         page = await self._sessions.page(None, order.page)
         session = await self._sessions.page(order.token, None)
-        return (
+        is_other = (
             session.kind is PageKind.LIVE
             and session.integrator_code == page.integrator_code
             and session.session_public_id != page.session_public_id
         )
+        return session.session_public_id if is_other else ""
 
     async def _check_page(self, order: InitOrder) -> None:
         """Keep a token from being used past its own integrator's list of origins.

@@ -9,9 +9,8 @@ import { LEGACY_FIELD, MESSAGES, PROTOCOL_VERSION } from "./protocol.js";
 import { notice } from "./screen.js";
 import { pause } from "./stage.js";
 
-/** So long a page that is being left waits to be gone, before and after it is known. */
-const GRACE_MS = 1_000;
-const GOING_MS = 20_000;
+/** So long a page that may be left waits for the page of another token to be asked for. */
+const GRACE_MS = 1_500;
 const INIT_FIELDS = MESSAGES.init.fields.filter((field) => field.name !== "autoLoadFile");
 
 export class Conversation {
@@ -30,16 +29,13 @@ export class Conversation {
   #saysOver;
   /** Public id of the session that the page is of. */
   #page;
-  /** When the browser last said that the page is being left. */
-  #goingSince = -Infinity;
+  /** Tokens that have pages of their own, which answer for them. */
+  #others = new Set();
 
   constructor(boot, host, machine, flow, clock) {
     this.#boot = boot;
     this.#saysOver = boot.kind === "expired";
     this.#page = boot.session;
-    addEventListener("beforeunload", () => {
-      this.#goingSince = performance.now();
-    });
     this.#host = host;
     this.#machine = machine;
     this.#flow = flow;
@@ -87,6 +83,7 @@ export class Conversation {
     check(payload, this.#boot);
     const { nonce, idemKey, sessionToken, userData } = payload;
     const content = JSON.stringify([sessionToken, idemKey, userData]);
+    if (this.#others.has(sessionToken)) return undefined;
     const known = content === this.#held && hasSession() && !this.#machine.is("blocked");
     let session = null;
     let refused = null;
@@ -95,6 +92,8 @@ export class Conversation {
         if (this.#busy() && !this.#sameToken(sessionToken)) throw ownFailure("SESSION_IN_USE");
         const init = { nonce, idemKey, sessionToken, userData };
         session = await this.#open(init, documentOf(payload) !== null);
+        // The page of that token answers: this one is being left.
+        if (session === null) return undefined;
         this.#held = content;
       } catch (error) {
         if (error.code !== "SESSION_IN_USE" || !this.#acked) return this.#refuse(error, origin);
@@ -124,22 +123,14 @@ export class Conversation {
     const open = (more) => this.#flow.persist(() => openSession({ ...body, ...more }));
     let session = await open();
     if (session === null) {
-      await this.#stays();
+      // A host that gives its frame another token may send init while the page of that
+      // token is on its way: an ack of this page would have it wait for nothing.
+      await pause(GRACE_MS);
       session = await open({ adopt: true });
     }
-    this.#page = session.id;
+    if (session === null) this.#others.add(init.sessionToken);
+    else this.#page = session.id;
     return session;
-  }
-
-  /**
-   * Wait until it is certain that the page stays. A host that gives its frame another
-   * token may send init while the page of that token is still on its way: an ack of this
-   * page would have it wait for nothing. So who acks another session's token is a page
-   * that nobody leaves.
-   */
-  async #stays() {
-    await pause(GRACE_MS);
-    while (performance.now() - this.#goingSince < GOING_MS) await pause(GRACE_MS);
   }
 
   #refuse(error, origin) {
