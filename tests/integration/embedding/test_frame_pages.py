@@ -261,6 +261,7 @@ async def test_boot_data_are_no_secret(frame: Frame) -> None:
     assert set(boot) == {
         "kind",
         "session",
+        "isReloaded",
         "integrator",
         "origins",
         "environment",
