@@ -4,7 +4,7 @@ import { call, whenAnswered } from "./api.js";
 import { SessionClock } from "./clock.js";
 import { Conversation } from "./conversation.js";
 import { byId } from "./dom.js";
-import { Stopped, noteOwnFailures, ownFailure } from "./failure.js";
+import { Stopped, Unreachable, noteOwnFailures, ownFailure } from "./failure.js";
 import { Flow } from "./flow.js";
 import { Host } from "./host.js";
 import { currentLanguage, loadLanguage, t } from "./i18n.js";
@@ -68,7 +68,11 @@ function over() {
 }
 
 async function switchLanguage() {
-  await loadLanguage(currentLanguage() === "es" ? "en" : "es", boot.statics);
+  try {
+    await loadLanguage(currentLanguage() === "es" ? "en" : "es", boot.statics);
+  } catch (error) {
+    throw new Unreachable(String(error));
+  }
   dress();
   flow.redraw();
   await flow.retell();
