@@ -212,6 +212,19 @@ ensure_webhook_receiver() {
   printf '%s\n' "$sum" >"$stamp"
 }
 
+# ensure_client_generators fetches the generators for Node by their lock, as the above
+# does; that for Python is in requirements-test.lock.
+ensure_client_generators() {
+  local folder=$root/tests/support/clients/node sum
+  local stamp=$root/.venv/.client-generators
+  sum=$(cat "$folder"/package{,-lock}.json | sha256sum)
+  [[ -d $folder/node_modules && $(cat "$stamp" 2>/dev/null) == "$sum" ]] && return 0
+  ensure_venv requirements-npm.lock
+  say "fetching generators of clients"
+  (cd "$root" && .venv/bin/python -m tests.support.clients.generators >/dev/null)
+  printf '%s\n' "$sum" >"$stamp"
+}
+
 # find_fonts prints the folder of the Liberation 2 fonts; where fonts-liberation2
 # is but a name for fonts-liberation they lie in the latter's folder.
 find_fonts() {

@@ -15,10 +15,13 @@ from quart.typing import ResponseReturnValue
 
 from admin_ui import (
     assets,
+    edits,
     figures,
+    guard,
+    health_report,
     health_words,
-    once,
     pages,
+    proof,
     session,
     story,
     times,
@@ -63,10 +66,11 @@ def create_console(console: AdminServiceRegistry, known: Container[str] = ()) ->
         The application, for Hypercorn.
     """
     face = HttpProfile(
-        console.settings.web.admin_url, session.admit, error_page, _HEADERS, known
+        console.settings.web.admin_url, guard.admit, error_page, _HEADERS, known
     )
     app = create_app("admin_ui", settings=console.settings, face=face)
     app.extensions[KEY] = console
+    app.extensions[health_report.KEY] = health_report.LatestReport()
     app.extensions[figures.KEY] = figures.figures_in_reach(console.settings)
     _prepare_templates(app)
     for short in ("/", "/admin"):
@@ -119,17 +123,23 @@ def _prepare_templates(app: Quart) -> None:
     env.filters["seconds"] = health_words.seconds
     env.filters["percent"] = health_words.percent
     env.globals["words"] = words
-    env.globals["once"] = once
+    env.globals["kept"] = edits.kept
+    env.globals["kept_box"] = edits.kept_box
+    env.globals["seen"] = edits.seen
+    env.globals["seen_here"] = edits.seen_here
     env.globals["health_words"] = health_words
     env.globals["stories"] = story
     env.globals["N_"] = words.N_
     app.context_processor(_context)
 
 
-def _context() -> dict[str, Any]:
+async def _context() -> dict[str, Any]:
     """What every page shows."""
     settings = core().settings
     signed_in = g.get("console")
+    has_mark = signed_in and (
+        not session.is_partial() or request.endpoint == "health.mark"
+    )
     return {
         "lang": words.lang(),
         "environment": settings.environment.value,
@@ -137,7 +147,11 @@ def _context() -> dict[str, Any]:
         "trial": settings.trial,
         "mail_is_on": settings.mail.is_on,
         "session": signed_in,
+        "health_mark": await health_report.latest().recent() if has_mark else None,
         "csrf": signed_in.csrf if signed_in else "",
+        "changed": g.get("changed"),
+        "restored": g.get("restored", False),
+        "proof_until": proof.holds_until(),
         "place": request.blueprint or "",
         "here": request.full_path.rstrip("?"),
     }

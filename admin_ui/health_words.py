@@ -5,17 +5,16 @@ from typing import Final
 from babel.numbers import format_decimal, format_percent
 
 from admin_ui import words
-from admin_ui.words import N_
+from admin_ui.words import N_, say
+from appliance.operations.health import words as health
+from appliance.operations.health.report import HealthItem
+from appliance.operations.metrics.verdicts import State
 
-STATES: Final = {
-    "good": N_("Fine"),
-    "wait": N_("Attention"),
-    "bad": N_("Bad"),
-    "quiet": N_("Not known"),
-}
+STATES: Final = {state.value: text for state, text in health.STATES.items()}
 SECTIONS: Final = {
     "parts": N_("Parts"),
     "waiting": N_("What waits"),
+    "delivery": N_("What has to reach somebody"),
     "published": N_("Published by the CA"),
     "ground": N_("What everything stands on"),
     "certificates": N_("Days that certificates have left"),
@@ -26,71 +25,9 @@ SECTIONS: Final = {
     "pools": N_("Pools"),
 }
 """Headings, in their order."""
-_PKI: Final = N_(
-    "A signing worker renews it when the scheduled tasks ask: see that both run, and "
-    "that the pki token is ready."
-)
-REMEDIES: Final = {
-    "RubricaFiguresAway": N_(
-        "It does not respond: check that rubrica-metrics runs there, and that this "
-        "console can reach it."
-    ),
-    "RubricaRoleDown": N_(
-        "It no longer hands over figures: check whether it runs on that host, "
-        "and start it."
-    ),
-    "RubricaFiguresRefused": N_(
-        "Its figures cannot be read, or not all: restart it if its version is another "
-        "one."
-    ),
-    "RubricaVersionsDiffer": N_(
-        "An upgrade is under way or did not finish: restart whatever runs the earlier "
-        "version."
-    ),
-    "RubricaEventLoopLags": N_("It is slow to respond: the host lacks CPU or memory."),
-    "RubricaDescriptorsRunOut": N_(
-        "It has nearly all the files and connections open that it may have."
-    ),
-    "RubricaQueueWaits": words.QUEUES["activations"][1],
-    "RubricaRedisAway": N_(
-        "Start Redis: until then signing takes a little longer, and nothing is lost."
-    ),
-    "RubricaHsmUnavailable": words.HSM_REMEDIES["unavailable"],
-    "RubricaHsmPinRefused": words.HSM_REMEDIES["pin"],
-    "RubricaHsmFaults": N_(
-        "Calls to the HSM failed a short while ago: see the worker's log."
-    ),
-    "RubricaTsaFails": N_(
-        "Its last answer was no good: check the network, the proxy and its "
-        "credentials. What is waiting will finish by itself."
-    ),
-    "RubricaOutsideStatusFails": N_(
-        "No outside CA responds: check that the scheduled tasks can reach the network."
-    ),
-    "RubricaCrlOld": _PKI,
-    "RubricaOcspOld": _PKI,
-    "RubricaCertificateEnds": N_("It has to be renewed: see Certificates."),
-    "RubricaSignersEnd": N_("It was not renewed by itself: see Certificates."),
-    "RubricaLevelsBehind": N_("See above what they wait for."),
-    "RubricaDatabaseAway": N_(
-        "The scheduled tasks get no answer: check that PostgreSQL is running, and its "
-        "network."
-    ),
-    "RubricaClockOff": N_("Mend the time synchronisation of that host."),
-    "RubricaDiskFull": N_("Make room on the documents' disk."),
-    "RubricaBackupOld": N_(
-        "On the host that makes backups, check that their timer runs and how the "
-        "last one ended."
-    ),
-    "RubricaAuditWrong": N_(
-        "Run rubrica audit verify, which names each broken chain and each unexplained "
-        "fact: someone may have written to the database."
-    ),
-    "RubricaPoolFull": N_(
-        "It is full, or turned someone away a short while ago: check whether it "
-        "is one integrator or all of them."
-    ),
-}
+TITLES: Final = health.TITLES
+"""What is wrong, by alert."""
+REMEDIES: Final = health.REMEDIES
 """What to do first, by the alert whose section tells the rest."""
 MORE_ROLES: Final = {"sandbox": words.PARTS["sandbox"]}
 """Roles that give the record no sign of life: their figures alone tell of them."""
@@ -121,6 +58,18 @@ POOLS: Final = {
     "pictures": N_("Pages being drawn"),
     "tsa": N_("Questions to the own TSA"),
 }
+DELIVERIES: Final = {
+    "webhooks": N_("Webhooks that get nothing"),
+    "mails": N_("Mails that reach nobody"),
+    "signers": N_("Signers with a revoked certificate and a request that waits"),
+}
+OVERALL: Final = {
+    State.GOOD: N_("Everything that can be seen from here works."),
+    State.UNKNOWN: N_("Everything that can be seen from here works."),
+    State.ATTENTION: N_("Something needs attention."),
+    State.BAD: N_("Something is not working."),
+}
+"""The whole installation in a sentence, by its worst state."""
 _LITTLE_S: Final = 1
 
 
@@ -142,3 +91,43 @@ def percent(value: float) -> str:
         value: of 1.
     """
     return format_percent(value, locale=words.lang())
+
+
+def title(item: HealthItem) -> str:
+    """Say what is wrong.
+
+    Args:
+        item: a trouble.
+    """
+    if item.code:
+        return say(words.PARTS.get(item.name, item.name))
+    return say(TITLES[item.verdict.alert])
+
+
+def next_step(item: HealthItem) -> str:
+    """Say what to do first.
+
+    Args:
+        item: a trouble.
+    """
+    if item.code in words.HEALTH:
+        return say(words.HEALTH[item.code])
+    if item.code:
+        return words.reason(item.code)
+    if item.section == "waiting" and item.name in words.QUEUES:
+        return say(words.QUEUES[item.name][1])
+    return say(REMEDIES[item.verdict.alert])
+
+
+def subject(item: HealthItem) -> str:
+    """Say which one it is, where there are several.
+
+    Args:
+        item: a trouble.
+    """
+    if item.section == "waiting" and item.name in words.QUEUES:
+        return say(words.QUEUES[item.name][0])
+    if item.section == "tsas":
+        name = say(TSAS.get(item.name, item.name))
+        return f"{name} {item.subject}".strip()
+    return item.subject

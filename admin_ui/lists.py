@@ -91,6 +91,19 @@ class Asked:
         told = words.say(words.DAY)
         return self._read(name, lambda: times.read_until(self.text(name), name), told)
 
+    def refuse_backwards(self, since: datetime | None, before: datetime | None) -> None:
+        """Refuse filters `since` and `until`, at both fields, if no day is in both.
+
+        Args:
+            since: as `Asked.since` read it.
+            before: as `Asked.until` read it.
+        """
+        if since is None or before is None or since < before:
+            return
+        told = words.say("The last day is before the first one.")
+        for name in ("since", "until"):
+            self.refuse(name, self.given.pop(name), told)
+
     def _read(
         self, name: str, read: Callable[[], _Read | None], told: str
     ) -> _Read | None:

@@ -19,6 +19,7 @@ KINDS: Final[dict[MailKind, str]] = {
     MailKind.SIGNED_IN_ELSEWHERE: N_("Sign-in from elsewhere"),
     MailKind.CERTIFIED: N_("New certificate"),
     MailKind.REVOKED: N_("Certificate revoked"),
+    MailKind.HELP_ASKED: N_("Request for help"),
     MailKind.TEST: N_("Try of the mail server"),
 }
 STATES: Final[dict[MailState, tuple[str, str]]] = {

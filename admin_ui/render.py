@@ -1,6 +1,6 @@
 """Pages, whole or in part, and what is said when something went wrong."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
@@ -8,6 +8,7 @@ from typing import Any, Final
 import segno
 from quart import (
     Response,
+    current_app,
     g,
     make_response,
     redirect,
@@ -16,9 +17,13 @@ from quart import (
     url_for,
 )
 
-from admin_ui import notices, words
+from admin_ui import edits, kept_form, notices, words
 from admin_ui.session import form, is_partial, known
-from appliance.domain.errors import ApplianceError, FieldInvalidError
+from appliance.domain.errors import (
+    ApplianceError,
+    ChangedMeanwhileError,
+    FieldInvalidError,
+)
 from appliance.web import problems
 
 _OURS: Final = 500
@@ -72,7 +77,8 @@ def faults_of(
     Raises:
         ApplianceError: the error itself, when the form is not at fault.
     """
-    if problems.ANSWERS[error.code].status >= _OURS:
+    is_ours = problems.ANSWERS[error.code].status >= _OURS
+    if is_ours or isinstance(error, ChangedMeanwhileError):
         raise error
     named = str(error.extras.get("field", ""))
     found = (names or {}).get(named) or (names or {}).get(error.code.value)
@@ -84,6 +90,31 @@ def faults_of(
         elif named in (sentences or {}):
             told = words.say((sentences or {})[named])
     return Faults({found: told}) if found else Faults(general=told)
+
+
+def faults_of_each(
+    *checks: Callable[[], object],
+    names: Mapping[str, str],
+    sentences: Mapping[str, str] | None = None,
+) -> Faults:
+    """Try each field of a form by itself, since a service stops at the first fault.
+
+    Args:
+        *checks: each raises what is wrong with one field.
+        names: as of `faults_of`.
+        sentences: as of `faults_of`.
+
+    Raises:
+        ApplianceError: an error that is not the form's fault.
+    """
+    found: dict[str, str] = {}
+    for check in checks:
+        try:
+            check()
+        except ApplianceError as exc:
+            for name, told in faults_of(exc, names, sentences).fields.items():
+                found.setdefault(name, told)
+    return Faults(found)
 
 
 async def page(
@@ -102,6 +133,7 @@ async def page(
     response.status_code = status
     if notice:
         notices.forget(_response(response))
+    kept_form.forget(_response(response))
     response.headers["Content-Language"] = words.lang()
     response.headers["Vary"] = "Accept-Language, Cookie, HX-Request"
     return _response(response)
@@ -144,6 +176,8 @@ async def error_page(error: ApplianceError) -> Response:
     if "console" not in g:
         # Nothing was asked of the session yet: there is no such address.
         g.console = await known()
+    if edits.conflict(error):
+        return await _changed_page()
     template = "parts/error.html" if is_partial() else "error.html"
     response = await page(
         template,
@@ -157,6 +191,22 @@ async def error_page(error: ApplianceError) -> Response:
     retry = error.extras.get("retryAfter", problems.ANSWERS[error.code].retry_after_s)
     if retry is not None:
         response.headers["Retry-After"] = str(retry)
+    return response
+
+
+async def _changed_page() -> Response:
+    """Show the page of a form that came too late, with what was typed in it."""
+    view = current_app.view_functions[edits.FORMS[request.endpoint or ""].page]
+    response = None
+    try:
+        shown = await current_app.ensure_async(view)(**(request.view_args or {}))
+        response = _response(await make_response(shown))
+    except ApplianceError:
+        # What it is about is gone, or such that the form has no place any more.
+        pass
+    if response is None or response.status_code != HTTPStatus.OK:
+        response = await page("changed.html", back=_way_back())
+    response.status_code = HTTPStatus.PRECONDITION_FAILED
     return response
 
 

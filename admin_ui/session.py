@@ -167,7 +167,7 @@ def _check_csrf(session: ConsoleSession, sent: forms.Form) -> None:
 def _to_login() -> ResponseReturnValue:
     """Send a browser to the sign-in, and back here after it."""
     address = url_for("login.show")
-    if page := _asked_page():
+    if page := asked_page():
         address += "?" + urlencode({"next": page})
     if not is_partial():
         return redirect(address, HTTPStatus.SEE_OTHER)
@@ -177,7 +177,7 @@ def _to_login() -> ResponseReturnValue:
     return response
 
 
-def _asked_page() -> str:
+def asked_page() -> str:
     """The page that the browser shows or wants; empty where it does not tell.
 
     Of a form that was sent, and of a part of a page, it is the page they stand in.

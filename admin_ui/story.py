@@ -10,6 +10,7 @@ from appliance.domain.vocab import (
     ActivationState,
     CertificateState,
     EventKind,
+    Openings,
     TaskKind,
 )
 from appliance.web.document_warnings import DAMAGES, FINDINGS
@@ -69,6 +70,10 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.PERSON_TOTP_SET: N_("Person's authenticator app replaced"),
     EventKind.PERSON_TRIES_FORGOTTEN: N_("Person's failed attempts forgotten"),
     EventKind.PERSON_REISSUED: N_("Key revoked for a new enrolment"),
+    EventKind.HELP_ASKED: N_("Help asked for"),
+    EventKind.HELP_UNMATCHED: N_("Help asked for with data of nobody"),
+    EventKind.HELP_WITHDRAWN: N_("Request for help withdrawn by the link of the mail"),
+    EventKind.HELP_CLOSED: N_("Request for help closed"),
     EventKind.CERTIFICATE_IMPORTED: N_("Certificate of an external CA imported"),
     EventKind.SAMPLE_INTENDED: N_("New key about to sign a sample"),
     EventKind.CSR_INTENDED: N_("Key about to sign a certificate request"),
@@ -164,6 +169,7 @@ ACTORS: Final = {
 FACTS: Final = {
     "before": N_("before"),
     "after": N_("after"),
+    "openings": N_("documents to open before signing"),
     "person": N_("person"),
     "request": N_("request"),
     "document": N_("document"),
@@ -173,6 +179,7 @@ FACTS: Final = {
     "endpoint": N_("webhook"),
     "code": N_("code"),
     "reason": N_("reason"),
+    "cause": N_("cause"),
     "fields": N_("fields"),
     "documentSha256": N_("SHA-256 of the document"),
     "originalSha256": N_("SHA-256 of the document as received"),
@@ -226,6 +233,8 @@ FACTS: Final = {
     "page": N_("page"),
     "size": N_("size (bytes)"),
     "eventId": N_("event id"),
+    "codeUsed": N_("right code, used before"),
+    "topic": N_("about"),
     "delivery": N_("delivery"),
     "anchor": N_("root"),
     "purpose": N_("purpose"),
@@ -300,6 +309,11 @@ _KINDS: Final[dict[Any, str]] = {
 VALUES: Final[dict[str, Mapping[Any, str]]] = {
     "before": {"restored": N_("brought back from a backup")},
     "amr": _FACTORS,
+    "openings": {
+        Openings.ALL: N_("all"),
+        Openings.SAMPLE: N_("a sample"),
+        Openings.NONE: N_("none, the list is read"),
+    },
     "factors": _FACTORS,
     "was": _ACTIVATIONS,
     "now": _ACTIVATIONS,
@@ -307,6 +321,7 @@ VALUES: Final[dict[str, Mapping[Any, str]]] = {
     "kind": _KINDS,
     "vouchedBy": words.VOUCHED,
     "purpose": words.PURPOSES,
+    "topic": words.HELP_TOPICS,
     "scopes": {scope: short for scope, (_, _, short) in words.SCOPES.items()},
     "reason": words.REASONS,
     "layer": words.STATEMENT_FAULTS,

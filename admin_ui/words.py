@@ -26,10 +26,12 @@ from appliance.domain.errors.sentences import CHAIN_IN_USE, SENTENCES
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import FlagReason
 from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.new_password import WeakPasswordError
 from appliance.domain.trust_store import AnchorPurpose, ExpiringKind
 from appliance.domain.vocab import (
     BatchState,
     CredentialState,
+    HelpTopic,
     PersonState,
     RequestState,
     RevocationReason,
@@ -115,7 +117,7 @@ def error(exc: ApplianceError) -> str:
     Args:
         exc: ours.
     """
-    together = isinstance(exc, SignersInvalidError)
+    together = isinstance(exc, SignersInvalidError | WeakPasswordError)
     if isinstance(exc, FieldInvalidError) and exc.field in FIELDS and not together:
         is_digit = isinstance(exc, CheckDigitError)
         return say(_CHECK_DIGIT if is_digit else FIELDS[exc.field])
@@ -127,18 +129,21 @@ def error(exc: ApplianceError) -> str:
         kinds = str(exc.params.get("kinds", "")).split(", ")
         found = [say(FINDINGS[kind]) for kind in FindingKind if kind.value in kinds]
         return " ".join([say(_NOT_TAKEN), *found])
-    told = exc.told(say(exc.sentence))
+    told = exc.told(say(exc.sentence), say)
     if isinstance(exc, DomainInvalidError):
         return f"{told} {say(exc.reason)[:1].upper()}{say(exc.reason)[1:]}."
     return told
 
 
-def reason(code: str) -> str:
+def reason(code: str, *, is_final: bool = False) -> str:
     """Say why something ended as it did, and what helps.
 
     Args:
         code: as it stands recorded: an error's, or one of the record's own.
+        is_final: nothing tries it again.
     """
+    if is_final and code in WHY_FOR_GOOD:
+        return say(WHY_FOR_GOOD[code])
     if code in WHY:
         return say(WHY[code])
     if code in _PLAIN:
@@ -215,10 +220,15 @@ WHY: Final[dict[str, str]] = {
         "The signer's certificate is not valid: see it on the person's page."
     ),
     ErrorCode.HSM_UNAVAILABLE.value: N_(
-        "The HSM could not be used; it is retried automatically. See Health."
+        "The HSM could not be used, so nothing was signed; the signer can sign again. "
+        "See Health."
     ),
     ErrorCode.TSA_UNAVAILABLE.value: N_(
-        "No timestamp could be obtained; it is retried automatically."
+        "No timestamp can be obtained; it is retried automatically."
+    ),
+    ErrorCode.DOCUMENT_DAMAGED.value: N_(
+        "The stored document is missing or damaged, so nothing was signed: bring it "
+        "back from a backup; then the signer can sign again."
     ),
     ErrorCode.STORAGE_FULL.value: N_("The documents' disk is full: make room on it."),
     ErrorCode.BUSY.value: N_("The key was in use at that moment: ask for it again."),
@@ -236,6 +246,32 @@ WHY: Final[dict[str, str]] = {
     "attempts used up": N_("It was tried several times in vain; the log says why."),
 }
 """Why something ended, and what helps, by the recorded code."""
+WHY_FOR_GOOD: Final[dict[str, str]] = {
+    ErrorCode.TSA_UNAVAILABLE.value: N_(
+        "No timestamp could be obtained in the time that there was, so the signature "
+        "was not delivered. It is not tried again."
+    ),
+    ErrorCode.REVOCATION_UNAVAILABLE.value: N_(
+        "Whether a certificate is revoked could not be checked in the time that there "
+        "was, so the signature was not delivered. It is not tried again."
+    ),
+    ErrorCode.HSM_UNAVAILABLE.value: N_(
+        "The HSM could not be used. It is not tried again."
+    ),
+    ErrorCode.STORE_UNAVAILABLE.value: N_(
+        "The documents could not be read or stored in the time that there was. It is "
+        "not tried again."
+    ),
+    ErrorCode.STORAGE_FULL.value: N_(
+        "The documents' disk was full. It is not tried again: make room first."
+    ),
+    ErrorCode.DOCUMENT_DAMAGED.value: N_(
+        "The stored document is missing or damaged. It is not tried again: bring it "
+        "back from a backup first."
+    ),
+}
+"""The same of a request that failed for good, where the word of its code tells of a
+next try."""
 
 FIELDS: Final = {
     "code": N_(
@@ -307,6 +343,15 @@ PERSON_STATES: Final[dict[PersonState, tuple[str, str]]] = {
     PersonState.ACTIVE: (N_("Active"), "good"),
     PersonState.DISABLED: (N_("Disabled"), "quiet"),
 }
+
+HELP_TOPICS: Final[dict[HelpTopic, str]] = {
+    HelpTopic.PASSWORD: N_("forgot the signing password"),
+    HelpTopic.PHONE: N_("does not have the phone"),
+    HelpTopic.BOTH: N_("has neither the signing password nor the phone"),
+    HelpTopic.LOCKED: N_("the signing password is locked"),
+    HelpTopic.OTHER: N_("cannot sign for another reason"),
+}
+"""What keeps a person from signing, as they say."""
 
 ADMINISTRATOR_STATES: Final = {
     True: (N_("Enabled"), "good"),
@@ -424,6 +469,7 @@ UPKEEP_REASONS: Final[dict[str, str]] = {
         "A certificate is revoked, or not trusted any more."
     ),
     ErrorCode.STORAGE_FULL.value: N_("The documents' disk is full."),
+    ErrorCode.DOCUMENT_DAMAGED.value: N_("A stored document is missing or damaged."),
 }
 """Why signed documents wait for their level, by the code of the last try."""
 
@@ -548,6 +594,10 @@ QUEUES: Final = {
     "hsm_tasks": (
         N_("Keys, certificates and timestamps"),
         N_("See below whether signing workers run and have their HSM."),
+    ),
+    "batches": (
+        N_("Batches to be prepared"),
+        N_("See below whether the scheduled tasks run, and look at their log."),
     ),
 }
 """What waits, and what to do when it is late."""

@@ -26,6 +26,7 @@ from appliance.web.body import (
     read_document,
     read_object,
 )
+from appliance.web.document_response import document_response
 from appliance.web.responses import PDF, file_response, json_response
 from appliance.web.server.client_address import client_address
 from embed import wire
@@ -50,8 +51,18 @@ _uploading: set[str] = set()
 @blueprint.post("/init")
 @public
 async def init() -> Response:
-    """`POST init`: a bearer for the token of the initial message."""
-    order = wire.init_order(await read_object())
+    """`POST init`: a bearer for the token of the initial message.
+
+    The token of another session than the page's gives none, unless the page adopts
+    that session and no page of its own was asked for: a page that is being left would
+    answer for the one that comes.
+    """
+    body = await read_object()
+    order = wire.init_order(body)
+    other = await core().framing.other_session(order)
+    adopts = body.get("adopt") is True and not core().served.has(other)
+    if other and not adopts:
+        return json_response({"isOther": True})
     opened = await core().framing.init(order)
     _note(opened.view)
     return json_response({"bearer": opened.bearer, "session": _told(opened.view)})
@@ -125,9 +136,9 @@ async def take_document() -> Response:
 
 @blueprint.get("/document")
 async def document() -> Response:
-    """`GET document`: the PDF to be signed."""
-    name, pdf = await core().framing.document(frame_session())
-    return file_response(pdf, PDF, name)
+    """`GET document`: the PDF to be signed, or the range of it that is asked for."""
+    shown, pdf = await core().framing.document(frame_session())
+    return document_response(pdf, shown.name, shown.sha256)
 
 
 @blueprint.get("/page/<digits:number>")
@@ -150,6 +161,21 @@ async def otp() -> Response:
     """`POST otp`: the code that proves it."""
     code = wire.text(await read_object(), "code", _CODE_AT_MOST)
     return _session(await core().framing.prove(frame_session(), code, client_address()))
+
+
+@blueprint.post("/help")
+async def ask_help() -> Response:
+    """`POST help`: the signer forgot the password, or has no phone."""
+    topic = wire.help_topic(await read_object())
+    session = frame_session()
+    core().asked.count(client_address())
+    await core().help_requests.ask_in_frame(
+        session.person,
+        topic,
+        session.integrator.id,
+        proven=session.otp_at is not None,
+    )
+    return json_response({})
 
 
 @blueprint.get("/requests")
@@ -246,7 +272,7 @@ async def download() -> Response:
         view, pdf = await core().batches.signed(session, number)
     else:
         view, pdf = await core().signing.signed(session)
-    return file_response(pdf, PDF, signed_name(view.file_name))
+    return document_response(pdf, signed_name(view.file_name), view.sha256)
 
 
 @blueprint.post("/cancel")

@@ -14,11 +14,13 @@ from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.settings import Settings
 from appliance.web import auth, body, request_log
 from appliance.web.app import HttpProfile, create_app
+from appliance.web.rate_limit import AddressRate
 from appliance.web.responses import json_response
 from embed import api, page
 from embed.assets import Assets, load_assets
 from embed.core import KEY, EmbedCore
 from embed.reports import Reports
+from embed.served import ServedSessions
 
 _OK: Final = "ok"
 _health = Blueprint("health", __name__)
@@ -50,8 +52,11 @@ def create_embed(
         health=front.health,
         logos=front.logos,
         assets=assets or load_assets(),
+        help_requests=front.help_requests,
+        asked=AddressRate(front.settings.auth.login_per_minute_address, front.clock),
         tried=Reports(front.clock),
         told=Reports(front.clock),
+        served=ServedSessions(),
     )
     app = create_app(
         "embed", settings=front.settings, face=_face(front.settings, core, known)

@@ -19,6 +19,8 @@ from appliance.web.vendor import check_files, manifest, vendor_path
 
 _STATIC: Final = Path(__file__).resolve().parent / "static"
 _TEMPLATES: Final = _STATIC.parent / "templates"
+FIRST_SCRIPT: Final = "boot.js"
+"""Runs while the page is parsed; no module."""
 _TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".mjs": "text/javascript; charset=utf-8",
@@ -67,6 +69,15 @@ class Assets:
     version: str
     """Names the content of all of them."""
     files: dict[str, Asset] = field(repr=False)
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The page's own modules: with the page they are asked for all at once."""
+        return tuple(
+            name
+            for name in self.files
+            if name.endswith(".js") and "/" not in name and name != FIRST_SCRIPT
+        )
 
     @property
     def base(self) -> str:

@@ -11,12 +11,15 @@ from appliance.embedding.batch import EmbedSessionBatches
 from appliance.embedding.ceremony import Ceremony
 from appliance.embedding.session import Sessions
 from appliance.embedding.signing import EmbedSessionSigning
+from appliance.identity.help_requests import HelpRequests
 from appliance.integrators.logos import Logos
 from appliance.keys.health import SharedHealth
 from appliance.settings import Settings
 from appliance.signing.signing_calls import SigningCalls
+from appliance.web.rate_limit import AddressRate
 from embed.assets import Assets
 from embed.reports import Reports
+from embed.served import ServedSessions
 
 KEY: Final = "rubrica.embed"
 """Where the application keeps it."""
@@ -36,10 +39,15 @@ class EmbedCore:
     health: SharedHealth
     logos: Logos
     assets: Assets
+    help_requests: HelpRequests
+    asked: AddressRate
+    """Requests for help by address."""
     tried: Reports
     """Origins that may not show the frame and tried."""
     told: Reports
     """Errors that pages found by themselves."""
+    served: ServedSessions
+    """Sessions that have a page of their own."""
 
 
 def core() -> EmbedCore:

@@ -78,13 +78,16 @@ async def frame() -> Response:
     if page.kind is PageKind.UNKNOWN:
         return await _unknown()
     request_log.note(integrator=page.integrator_code)
+    if token is not None:
+        core().served.add(page.session_public_id)
     await _note_around(page, with_token=token is not None)
     html = await render_template(
         "frame.html",
         page=page,
         initial=_initial(page.integrator_name),
+        modules=core().assets.modules,
         **_words(),
-        boot=_boot(page),
+        boot=_boot(page, is_reloaded=token is None),
     )
     ancestors = " ".join(page.origins) or "'none'"
     # The contract's answer to an expired token; the page says it to its host too.
@@ -144,12 +147,14 @@ async def refuse(error: ApplianceError) -> Response:
     )
 
 
-def _boot(page: FramePage) -> dict[str, object]:
+def _boot(page: FramePage, *, is_reloaded: bool) -> dict[str, object]:
     """What the page's modules start from; nothing of it is secret."""
     assets = core().assets
     return {
         "kind": page.kind.value,
         "session": page.session_public_id,
+        # The token was stripped from the address: the frame was loaded again.
+        "isReloaded": is_reloaded,
         "integrator": page.integrator_name,
         "origins": list(page.origins),
         "environment": page.environment.value,
@@ -159,6 +164,11 @@ def _boot(page: FramePage) -> dict[str, object]:
         "statics": assets.base,
         "pdfjs": f"{assets.base}/pdfjs",
         "home": core().settings.web.base_url,
+        "help": core().settings.help_url,
+        "installation": core().settings.installation,
+        "contact": core().settings.contact,
+        "contactHref": core().settings.contact_href,
+        "mailed": core().settings.mail.is_on,
     }
 
 

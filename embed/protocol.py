@@ -48,13 +48,16 @@ DOCUMENT_FIELDS: Final = (
 )
 """Source: spec "Document object"."""
 
+# Blanks around a value are no part of it, here as in the REST API.
 USER_FIELDS: Final = (
-    Field("dni", _S, "National ID number; 7 digits are padded.", pattern="[0-9]{7,8}"),
+    Field(
+        "dni", _S, "National ID number; 7 digits are padded.", pattern=" *[0-9]{7,8} *"
+    ),
     Field(
         "cuil",
         _S,
         "Tax number, `XX-XXXXXXXX-X`.",
-        pattern="[0-9]{2}-?[0-9]{8}-?[0-9]",
+        pattern=" *[0-9]{2}-?[0-9]{8}-?[0-9] *",
     ),
     Field(
         "email",
@@ -62,7 +65,7 @@ USER_FIELDS: Final = (
         "E-mail address.",
         required=True,
         most=254,
-        pattern="[^@ \\t\\r\\n]{1,64}@[^@ \\t\\r\\n]{1,189}",
+        pattern=" *[^@ \\t\\r\\n]{1,64}@[^@ \\t\\r\\n]{1,189} *",
     ),
     Field("gender", _S, "`M`, `F` or `X`.", allowed=("M", "F", "X")),
     Field("phone", _S, "Phone number, 10 digits.", pattern="[0-9]{10}"),
@@ -139,7 +142,7 @@ MESSAGES: Final = (
     Message(
         "ready",
         _HOST,
-        "The frame has loaded and can receive init; sent once.",
+        "The frame has loaded and can receive init; once more where none came.",
         (
             Field("protocol", _I, "Version of the protocol."),
             Field("environment", _S, "`PREPROD` or `PROD`."),

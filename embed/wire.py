@@ -42,7 +42,7 @@ from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.request import RequestView
 from appliance.domain.requests.request_batch import BatchDocument
 from appliance.domain.requests.terms import SignatureTerms
-from appliance.domain.vocab import RequestState
+from appliance.domain.vocab import HelpTopic, RequestState
 from appliance.web import i18n, problems
 from appliance.web.document_warnings import DAMAGES, FINDINGS
 from embed.fields import described, first_fault
@@ -65,8 +65,10 @@ _BATCH_STATES: Final = {
     RequestState.EXPIRED: "expired",
 }
 """How a document of a batch stands."""
-_TOLD: Final = frozenset({Damage.LOOK, Damage.LOOK_UNKNOWN})
-"""Damages that have a finding of their own, which is shown instead."""
+_TOLD: Final = frozenset({Damage.LOOK})
+"""Damages that have a finding of their own, which is shown instead.
+
+Not `LOOK_UNKNOWN`: its finding stands for much else, and does not say what it was."""
 _FARTHEST_PT: Final = 14_400_000
 """More than any page is wide: 200 in, and the largest UserUnit that is in use."""
 
@@ -131,6 +133,18 @@ def text(body: Mapping[str, object], name: str, most: int) -> str:
     if not isinstance(value, str) or not value or len(value) > most:
         raise FieldInvalidError(name, f"1 to {most} characters")
     return value
+
+
+def help_topic(body: Mapping[str, object]) -> HelpTopic:
+    """What a request for help is about.
+
+    Raises:
+        FieldInvalidError: `topic`.
+    """
+    try:
+        return HelpTopic(text(body, "topic", 16))
+    except ValueError as exc:
+        raise FieldInvalidError("topic", [each.value for each in HelpTopic]) from exc
 
 
 def page_error(body: Mapping[str, object]) -> tuple[ErrorCode, str]:
@@ -276,6 +290,7 @@ def _batch(view: EmbedSessionView) -> dict[str, object] | None:
     return {
         "id": view.session.batch,
         "total": standing.total,
+        "openings": standing.openings.value,
         "seen": standing.seen,
         "unread": standing.unread,
         "pending": standing.pending,
@@ -300,9 +315,14 @@ def batch_document(document: BatchDocument, lang: str) -> dict[str, object]:
         "pages": document.pages,
         "state": _BATCH_STATES[document.state],
         "seen": document.is_seen,
+        "open": document.has_to_be_opened,
         "reason": _why(ErrorCode(document.reason), lang) if is_code else None,
         "fileName": signed_name(document.name),
         "terms": _terms(document.terms),
+        "findings": [
+            i18n.translate(lang, FINDINGS[each]) for each in document.findings
+        ],
+        "signatures": document.signatures,
     }
 
 
@@ -344,6 +364,7 @@ def listed(view: RequestView) -> dict[str, object]:
         "name": view.document_name,
         "pages": len(view.inspection.pages),
         "integrator": view.integrator_name,
+        "created": _instant(view.created),
         "expires": view.expires and _instant(view.expires),
     }
 
@@ -358,6 +379,7 @@ def _document(view: EmbedSessionView, lang: str) -> dict[str, object] | None:
         "message": document.message,
         "sha256": document.sha256,
         "size": inspection.size_bytes,
+        "isCopy": document.repair is not None,
         "pages": [
             [round(width, 3), round(height, 3)]
             for width, height in map(size_as_seen, inspection.pages)
@@ -415,7 +437,7 @@ def _field(
         "page": field.page,
         "box": box,
         "locked": field.locked,
-        "obstacle": found and found.told(i18n.translate(lang, found.sentence)),
+        "obstacle": found and i18n.said(found, lang),
     }
 
 
@@ -443,7 +465,7 @@ def _told_as(error: ApplianceError, lang: str) -> dict[str, object]:
     return {
         "code": error.code.value,
         "category": problems.ANSWERS[error.code].category.value,
-        "message": error.told(i18n.translate(lang, error.sentence)),
+        "message": i18n.said(error, lang),
     }
 
 

@@ -70,6 +70,13 @@ def register(
         help="look at this installation's own keys alone: make none, measure nothing",
     )
     check.set_defaults(run=_check)
+    kind = commands.add_parser(
+        "kind",
+        help="name the make of HSM; opens none",
+        epilog="Exit status: 0, keys may be kept in it; 1, this is PROD and it is a "
+        "software token; 78, the settings or the profile cannot be used.",
+    )
+    kind.set_defaults(run=_kind, ask_pin=False)
     record = commands.add_parser(
         "ceremony-record", help="write the sheet of a key ceremony (Markdown)"
     )
@@ -184,6 +191,26 @@ def _check(args: argparse.Namespace) -> int:
         )
         _say(report.table())
         return 0 if report.good else 1
+
+    return _with_settings(args, run)
+
+
+def _kind(args: argparse.Namespace) -> int:
+    from appliance.domain.vocab import Environment  # noqa: PLC0415 (only here)
+    from hsm_config.profile import load_profile  # noqa: PLC0415 (only here)
+
+    def run(settings: Settings) -> int:
+        profile = load_profile(settings.hsm.profile)
+        if not profile.quirks.software:
+            _say(profile.name)
+            return 0
+        is_production = settings.environment is Environment.PROD
+        where = "PROD keeps its keys in it" if is_production else "for trials"
+        _say(
+            f"{profile.name}: a software token, {where}: whoever has its files and "
+            "its PIN has every key on it"
+        )
+        return 1 if is_production else 0
 
     return _with_settings(args, run)
 

@@ -6,7 +6,7 @@ import sys
 from appliance.core.secrets import admitted_hosts
 from appliance.core.secrets.host_key import fingerprint, key_text
 from appliance.core.secrets.own_host import prepare_own_host
-from appliance.settings import Settings, SettingsError, load_settings
+from appliance.settings import CommandError, Settings, load_settings
 
 
 def host_key(args: argparse.Namespace) -> int:
@@ -38,14 +38,14 @@ def admit(args: argparse.Namespace) -> int:
     if args.list or args.remove:
         if args.name:
             msg = "hsm admit: give NAME and KEY, or --list, or --remove NAME"
-            raise SettingsError(msg)
+            raise CommandError(msg)
         return _list(settings) if args.list else _remove(settings, args.remove)
     if not (args.name and args.key):
         msg = (
             "hsm admit: give NAME and KEY; on the signing host, "
             "`rubrica hsm host-key` shows both"
         )
-        raise SettingsError(msg)
+        raise CommandError(msg)
     public = admitted_hosts.parse_key(args.key)
     before = admitted_hosts.admit(settings.signing_hosts_file, args.name, public)
     if before == public:

@@ -24,6 +24,7 @@ from appliance.bootstrap import (
     open_expiry,
     open_trust,
 )
+from appliance.core import metrics
 from appliance.core.metrics_file import handing_over
 from appliance.core.system.late_imports import WORKERS, load_late
 from appliance.documents.garbage_collection import GarbageCollection
@@ -132,6 +133,8 @@ async def _sign(
         calls_guarded(watch, limit_s, ServiceManager(pulse=pulse)),
     ):
         profile = load_profile(settings.hsm.profile)
+        is_production = settings.environment is Environment.PROD
+        metrics.HSM_SOFTWARE.set(is_production and profile.quirks.software)
         # Before any PIN is tried: files that will not do are an operator's matter, and
         # each new start would use up a try of a PIN that is refused.
         folder = open_folder(settings.activation_dir, settings.environment)

@@ -50,6 +50,7 @@ from worker.work_notifications import hear_notifications
 _log = structlog.get_logger(__name__)
 _AGAIN_S: Final = 1.0
 _BEAT_S: Final = 2.0
+_LEAVE_S: Final = 2.0
 _SWEEP_S: Final = 5.0
 _ORPHANS_S: Final = 300.0
 _UPKEEP_S: Final = 10.0
@@ -183,7 +184,14 @@ class SigningWorker:
                 _repeat(_SEALS_S, self.seals.run),
             )
         finally:
+            await self._leave()
             _log.info("worker.stopped", slot=self.slot)
+
+    async def _leave(self) -> None:
+        """Take back the sign of life: fronts stop sealing to this worker at once."""
+        with contextlib.suppress(ApplianceError, TimeoutError):
+            async with asyncio.timeout(_LEAVE_S), self.core.store.write() as writing:
+                await WorkerStore(writing).leave(self.slot, self.core.process)
 
     async def _release_own(self) -> int:
         """Give back what this slot's last process had in hand; how much.

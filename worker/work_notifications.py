@@ -8,6 +8,7 @@ Source: design §3, 3; facts "arq".
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -95,6 +96,7 @@ async def _run_once(
     """Run arq until Redis goes away."""
     pool: ArqRedis | None = None
     worker: NotifiedWorker | None = None
+    is_heard = 0.0
     try:
         pool = await channel.connect()
         metrics.BELL_CONNECTED.set(1)
@@ -118,6 +120,10 @@ async def _run_once(
         # Full, read-only, or something else stands under the queue's name.
         _log.debug("bell.refused", error=str(exc))
         await _clear(pool, channel.queue)
+    except asyncio.CancelledError:
+        # The worker ends: that says nothing of Redis.
+        is_heard = math.nan
+        raise
     except (RedisError, OSError, TimeoutError) as exc:
         _log.debug("bell.lost", error=str(exc))
     except Exception as exc:  # noqa: BLE001 (arq stumbles over what others wrote)
@@ -125,7 +131,7 @@ async def _run_once(
         _log.warning("bell.spoilt", error=repr(exc))
         await _clear(pool, channel.queue)
     finally:
-        metrics.BELL_CONNECTED.set(0)
+        metrics.BELL_CONNECTED.set(is_heard)
         if worker is not None:
             await _end_jobs(worker)
         if pool is not None:

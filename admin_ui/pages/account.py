@@ -28,7 +28,7 @@ async def ask_password() -> Response:
 @blueprint.post("/password")
 async def set_password() -> Response:
     """`POST /admin/account/password`: after the present one and a code."""
-    password, faults = new_password(present=True)
+    password, faults = new_password(session.current().user.name, present=True)
     faults = faults or await proof.password_and_code()
     if faults:
         return await again("account_password.html", faults)

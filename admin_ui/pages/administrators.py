@@ -161,8 +161,9 @@ async def set_password(name: str) -> Response:
     """`POST …/password`: set one that they change after."""
     if _mine(name):
         return go("account.ask_password")
-    password, faults = new_password()
+    password, faults = new_password(name)
     if faults:
+        faults = Faults({**faults.fields, **proof.incomplete_two()})
         return await _form("administrator_password.html", name, faults)
     witness, faults = await proof.of_two()
     if faults:
@@ -173,10 +174,11 @@ async def set_password(name: str) -> Response:
     return go("administrators.one", name=name, done="password-set")
 
 
-def new_password(*, present: bool = False) -> tuple[str, Faults]:
+def new_password(name: str, *, present: bool = False) -> tuple[str, Faults]:
     """Read a new password that was typed twice; all that is wrong in its form.
 
     Args:
+        name: of the administrator whose it will be.
         present: the form asks for the present password, too.
     """
     sent = session.form()
@@ -185,12 +187,12 @@ def new_password(*, present: bool = False) -> tuple[str, Faults]:
     if present and not sent.raw("present"):
         wrong["present"] = words.say("Write your present password.")
     try:
-        core().console_users.check_password(password)
+        core().console_users.check_password(password, name)
     except ApplianceError as exc:
         wrong |= faults_of(exc, {"password": "password"}).fields
     if password != sent.raw("again"):
         wrong["again"] = words.say("The two do not match.")
     # Only its form: a right code would be used up by a form that is refused.
-    if wrong and not proof.is_code(sent.text("code")):
-        wrong["code"] = words.say("Write the six digits of the code.")
+    if wrong:
+        wrong |= proof.incomplete_code()
     return password, Faults(wrong)

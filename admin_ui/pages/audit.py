@@ -34,6 +34,7 @@ async def show() -> Response:
         since=asked.since("since"),
         before=asked.until("until"),
     )
+    asked.refuse_backwards(wanted.since, wanted.before)
     found = AuditPage(Page((), None), Names({}, {}, {}))
     if not asked.wrong:
         found = await core().views.audit(wanted, lists.cursor())

@@ -1,11 +1,11 @@
 """What is done to somebody's key: revoke, renew, certify outside, begin anew."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from quart import Blueprint, Response
 
-from admin_ui import once, proof, session, words
+from admin_ui import proof, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import uploads
@@ -14,10 +14,14 @@ from appliance.domain.credentials import CredentialView
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.vocab import CredentialState, RevocationReason
+from appliance.pki.validation.certificate_rules import pem_of
+from appliance.web.responses import file_response
 
 blueprint = Blueprint(
     "credentials", __name__, url_prefix="/admin/people/<person_id>/credentials"
 )
+
+_PEM: Final = "application/pem-certificate-chain"
 
 
 async def _one(person_id: str, credential_id: str) -> dict[str, Any]:
@@ -35,6 +39,19 @@ async def _one(person_id: str, credential_id: str) -> dict[str, Any]:
 
 def _back(person_id: str, done: str) -> Response:
     return go("person.show", person_id=person_id, done=done)
+
+
+@blueprint.get("/<credential_id>/certificate.pem")
+async def download(person_id: str, credential_id: str) -> Response:
+    """`GET …/credentials/{id}/certificate.pem`: the certificate and its chain, PEM.
+
+    Raises:
+        ApplianceError: as `_one`; `CHAIN_MALFORMED` for one that cannot be read.
+    """
+    credential = (await _one(person_id, credential_id))["credential"]
+    content = pem_of((credential.certificate, *credential.chain))
+    name = f"{credential.cuil}-{credential.serial}.pem"
+    return file_response(content, _PEM, name)
 
 
 @blueprint.get("/<credential_id>/revoke")
@@ -136,20 +153,16 @@ async def import_chain(person_id: str, credential_id: str) -> Response:
 async def ask_pin(person_id: str) -> Response:
     """`GET …/credentials/pin`: that the earlier PIN ends, and the own code."""
     view = await core().views.person(PersonId(person_id))
-    instead_of = once.stamp(await core().revocation_pins.made(view.row.id))
-    return await page("pin_new.html", faults=NONE, view=view, instead_of=instead_of)
+    return await page("pin_new.html", faults=NONE, view=view)
 
 
 @blueprint.post("/pin")
 async def new_pin(person_id: str) -> Response:
     """`POST …/credentials/pin`: a new revocation PIN, shown this once."""
     view = await core().views.person(PersonId(person_id))
-    made = await core().revocation_pins.made(view.row.id)
-    # Before the code: one that was used is said to be wrong.
-    faults = once.check(made) or await proof.confirm()
+    faults = await proof.confirm()
     if faults:
-        instead_of = once.stamp(made)
-        return await again("pin_new.html", faults, view=view, instead_of=instead_of)
+        return await again("pin_new.html", faults, view=view)
     pin = await core().revocation_pins.renew(view.row.id, session.actor())
     base_url = core().settings.web.base_url
     return await page("pin_created.html", view=view, pin=pin, base_url=base_url)

@@ -7,10 +7,16 @@ from quart import Blueprint, Response, url_for
 
 from admin_ui import lists, session, words
 from admin_ui.core import core
-from admin_ui.render import NONE, again, faults_of, go, page
+from admin_ui.render import NONE, again, faults_of, faults_of_each, go, page
 from appliance.domain.console import IntegratorFilter, IntegratorNumbers, Page
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.integrators.integrators import IntegratorView
+from appliance.integrators.integrators import (
+    check_code,
+    check_sign_url,
+    checked_name,
+    checked_reminders,
+)
 
 blueprint = Blueprint("integrators", __name__, url_prefix="/admin/integrators")
 _OFFERED = 20
@@ -91,6 +97,14 @@ async def create() -> Response:
     """`POST /admin/integrators`."""
     sent = session.form()
     code, name = sent.text("code"), sent.text("name")
+    faults = faults_of_each(
+        lambda: check_code(code),
+        lambda: checked_name(name),
+        names=_FIELDS,
+        sentences={"name": _NAME},
+    )
+    if faults:
+        return await again("integrator_new.html", faults, code=code, name=name)
     try:
         made = await core().integrators.create(session.actor(), code, name)
     except ApplianceError as exc:
@@ -206,6 +220,15 @@ async def ask_mail(code: str) -> Response:
 async def set_mail(code: str) -> Response:
     """`POST /admin/integrators/{code}/mail`: all three."""
     typed = session.typed(_MailForm)
+    faults = faults_of_each(
+        lambda: checked_reminders(_days(typed.reminder_days)),
+        lambda: check_sign_url(typed.sign_url),
+        names=_MAIL_FIELDS,
+        sentences=_MAIL_SENTENCES,
+    )
+    if faults:
+        view = await core().integrators.get(code)
+        return await again("integrator_mail.html", faults, view=view, typed=typed)
     try:
         await core().integrators.set_mail(
             session.actor(),

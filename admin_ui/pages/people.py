@@ -48,12 +48,13 @@ def _say_state(value: str) -> str:
 
 @blueprint.get("")
 async def show() -> Response:
-    """`GET /admin/people`; `?q=`, `?state=`, `?locked=yes`."""
-    asked = lists.asked("people.show", "q", "state", "locked")
+    """`GET /admin/people`; `?q=`, `?state=`, `?locked=yes`, `?help=yes`."""
+    asked = lists.asked("people.show", "q", "state", "locked", "help")
     wanted = PeopleFilter(
         text=asked.text("q"),
         state=asked.word("state", PersonState),
         locked=bool(asked.text("locked")),
+        asks_help=bool(asked.text("help")),
     )
     found: Page[PersonRow] = Page((), None)
     if not asked.wrong:
@@ -62,6 +63,7 @@ async def show() -> Response:
         ("q", words.say("Search"), lists.plain),
         ("state", words.say("State"), _say_state),
         ("locked", words.say("Signing password"), lambda _: words.say("locked")),
+        ("help", words.say("Help"), lambda _: words.say("asked for")),
     ]
     return await lists.show("people.html", asked, named, found.following, found=found)
 

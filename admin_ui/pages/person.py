@@ -2,7 +2,7 @@
 
 from quart import Blueprint, Response
 
-from admin_ui import mail_words, once, proof, session
+from admin_ui import mail_words, proof, session
 from admin_ui.core import core
 from admin_ui.pages.credentials import is_revoked
 from admin_ui.render import NONE, again, go, page, qr_code
@@ -11,6 +11,7 @@ from appliance.domain.console import PersonView, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import CredentialState, PersonState, RequestState
+from appliance.pki.validation.certificate_rules import crl_addresses
 
 blueprint = Blueprint("person", __name__, url_prefix="/admin/people/<person_id>")
 _SHOWN = 5
@@ -39,8 +40,10 @@ async def show(person_id: str) -> Response:
         "parts/certificates.html" if is_partial() else "person.html",
         view=view,
         credentials=credentials,
+        crls={one.id: crl_addresses(one.certificate) for one in credentials},
         credential_faults=faults,
         attacked=attacked,
+        help=await core().help_desk.of_person(view.row.id),
         now=core().clock.now(),
         # Enrolled, and the HSM has not made key and certificate yet.
         waiting=making or (is_active and not credentials and failed is None),
@@ -88,9 +91,6 @@ async def renew(person_id: str) -> Response:
         ApplianceError: `PERSON_STATE` for one who has enrolled.
     """
     view = await _invited(person_id)
-    faults = once.check(view.invited_until)
-    if faults:
-        return await again("person_link.html", faults, view=view)
     made = await core().invitations.renew(
         session.actor(),
         view.row.cuil,
@@ -142,6 +142,17 @@ async def forget(person_id: str) -> Response:
         return await again("person_tries.html", faults, view=view, address=typed)
     await core().failed_tries.forget_person(session.actor(), view.row.id, address)
     return go("person.show", person_id=person_id, done="forgotten")
+
+
+@blueprint.post("/help")
+async def close_help(person_id: str) -> Response:
+    """`POST /admin/people/{id}/help`: close the request for help that was shown."""
+    view = await _found(person_id)
+    closed = await core().help_desk.close(
+        session.actor(), view.row.id, session.form().text("request")
+    )
+    done = "help-closed" if closed else "help-over"
+    return go("person.show", person_id=person_id, done=done)
 
 
 @blueprint.get("/disable")

@@ -24,10 +24,11 @@ from appliance.domain.identity import parse_cuil
 from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestBatchId, RequestId
 from appliance.domain.requests.levels import ProfileWishes, reaches
 from appliance.domain.requests.request import LEGAL_MOVES, RequestView
-from appliance.domain.vocab import RequestState, SignatureLevel
+from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
 from appliance.requests.intake import IntakeOrder
+from appliance.signing.request_again import may_be_asked_again
+from appliance.web.document_response import document_response
 from appliance.web.document_warnings import DAMAGES, FINDINGS
-from appliance.web.responses import file_response
 
 blueprint = Blueprint("requests", __name__, url_prefix="/admin/requests")
 ORIGIN: Final = "consola"
@@ -89,6 +90,7 @@ async def show() -> Response:
         since=asked.since("since"),
         before=asked.until("until"),
     )
+    asked.refuse_backwards(wanted.since, wanted.before)
     found: Page[RequestRow] = Page((), None)
     batches: tuple[BatchView, ...] = ()
     if not asked.wrong:
@@ -149,7 +151,10 @@ async def create() -> Response:
                 name=meant.name,
                 code=meant.code,
             )
-    if file is None or wrong:
+    elif typed["integrator"]:
+        wrong.setdefault("integrator", _said(ErrorCode.INTEGRATOR_NOT_FOUND))
+    if wrong or file is None:
+        wrong = {**await _unknown_signers(typed), **wrong}
         return await _form(typed, Faults(wrong))
     try:
         made = await core().intake.create_request(
@@ -186,6 +191,24 @@ def _wrong_signers(typed: dict[str, str]) -> dict[str, str]:
         except ApplianceError as exc:
             wrong |= faults_of(exc, _FIELDS).fields
     return wrong
+
+
+async def _unknown_signers(typed: dict[str, str]) -> dict[str, str]:
+    """Who of those that were typed is nobody here: field to sentence."""
+    wrong: dict[str, str] = {}
+    for name, typed_text in (("cuil", typed["cuil"]), ("then", typed["then"])):
+        try:
+            cuils = _read_then(typed_text)
+        except ApplianceError:
+            continue
+        for cuil in cuils:
+            if await core().views.known(cuil, "") is None:
+                wrong[name] = _said(ErrorCode.PERSON_NOT_FOUND)
+    return wrong
+
+
+def _said(code: ErrorCode) -> str:
+    return words.error(ApplianceError(code))
 
 
 def _read_then(text: str) -> tuple[str, ...]:
@@ -246,9 +269,34 @@ async def one(number: str) -> Response:
         story=found.story,
         moving=view.state in _MOVING,
         cancellable=_cancellable(view),
+        cause=_cause(found),
+        signer_revoked=found.signer_revoked,
+        askable=may_be_asked_again(view),
         findings=[FINDINGS[kind] for kind in view.inspection.findings],
         damages=[DAMAGES[kind] for kind in view.repair.damage] if view.repair else [],
     )
+
+
+def _cause(found: RequestHistory) -> dict[str, str]:
+    """What the audit has of why it failed: `tsa` and `cause`, each perhaps empty."""
+    details = [
+        row.event.detail or {}
+        for row in found.story.page.rows
+        if row.event.event is EventKind.REQUEST_FAILED
+    ]
+    last = details[-1] if details else {}
+    return {name: str(last.get(name, "")) for name in ("tsa", "cause")}
+
+
+@blueprint.post("/<digits:number>/again")
+async def ask_again(number: str) -> Response:
+    """`POST /admin/requests/{id}/again`: a new request in the place of a failed one.
+
+    Raises:
+        ApplianceError: as `RequestAgain.ask`.
+    """
+    made = await core().request_again.ask(_id(number), session.actor(), ORIGIN)
+    return go("requests.one", number=str(made), done="request-asked-again")
 
 
 def _id(number: str) -> RequestId:
@@ -265,28 +313,28 @@ def _id(number: str) -> RequestId:
 @blueprint.get("/<digits:number>/original")
 async def original(number: str) -> Response:
     """`GET /admin/requests/{id}/original`: the PDF that is to be signed."""
-    name, pdf = await core().requests.download(
+    name, sha256, pdf = await core().requests.download(
         session.actor(), _id(number), signed=False
     )
-    return file_response(pdf, "application/pdf", name)
+    return document_response(pdf, name, sha256)
 
 
 @blueprint.get("/<digits:number>/received")
 async def received(number: str) -> Response:
     """`GET /admin/requests/{id}/received`: the file as it came in."""
-    name, pdf = await core().requests.download(
+    name, sha256, pdf = await core().requests.download(
         session.actor(), _id(number), signed=False, as_received=True
     )
-    return file_response(pdf, "application/pdf", name)
+    return document_response(pdf, name, sha256)
 
 
 @blueprint.get("/<digits:number>/signed")
 async def signed(number: str) -> Response:
     """`GET /admin/requests/{id}/signed`: the newest signed PDF."""
-    name, pdf = await core().requests.download(
+    name, sha256, pdf = await core().requests.download(
         session.actor(), _id(number), signed=True
     )
-    return file_response(pdf, "application/pdf", name)
+    return document_response(pdf, name, sha256)
 
 
 @blueprint.get("/<digits:number>/cancel")

@@ -7,10 +7,11 @@ from quart import Blueprint, Response
 
 from admin_ui import session, words
 from admin_ui.core import core
-from admin_ui.render import NONE, Faults, again, faults_of, go, page
+from admin_ui.render import NONE, Faults, again, faults_of, faults_of_each, go, page
 from admin_ui.session import uploads
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.trust_store import AnchorPurpose, AnchorView
+from appliance.pki.validation.trust_anchors import read_fingerprint
 
 blueprint = Blueprint("trust", __name__, url_prefix="/admin/trust")
 _FIELDS: Final = {
@@ -52,6 +53,9 @@ async def add() -> Response:
     missing: dict[str, str] = {}
     if file is None:
         missing["file"] = words.say("Choose a file with a certificate.")
+    missing |= faults_of_each(
+        lambda: read_fingerprint(typed.fingerprint), names=_FIELDS
+    ).fields
     if typed.purpose not in _PURPOSES:
         missing["purpose"] = words.say("Choose an option from the list.")
     if missing or file is None:

@@ -11,6 +11,7 @@ from quart import Quart
 
 from appliance.api import (
     auth,
+    ayuda,
     clave,
     credenciales,
     developer_docs,
@@ -40,6 +41,7 @@ from appliance.api.openapi import routes as openapi
 from appliance.domain.vocab import Environment
 from appliance.web import sdk
 from appliance.web.app import create_app, rest_face
+from appliance.web.content_negotiation import as_octets
 from appliance.web.made_once import MadeOnce
 from appliance.web.rate_limit import AddressRate
 from appliance.web.server.public_path import PublicPaths, paths_of
@@ -64,6 +66,7 @@ def create_api(core: ApiCore, known: Container[str] = ()) -> Quart:
         ),
     )
     app.extensions[KEY] = core
+    app.after_request(as_octets)
     web = core.settings.web
     if prefixes := paths_of(web.base_url, web.web_url):
         under = PublicPaths(app.asgi_app, prefixes)
@@ -91,6 +94,8 @@ def create_api(core: ApiCore, known: Container[str] = ()) -> Quart:
     app.extensions[openapi.KEPT] = MadeOnce()
     app.register_blueprint(openapi.blueprint)
     app.register_blueprint(enrolment.blueprint)
+    per_minute = core.settings.auth.login_per_minute_address
+    app.extensions[ayuda.RATE] = AddressRate(per_minute, core.clock)
     app.extensions[verificar.RATE] = AddressRate(
         core.settings.stamp.looks_per_minute_address, core.clock
     )
@@ -99,6 +104,7 @@ def create_api(core: ApiCore, known: Container[str] = ()) -> Quart:
     )
     app.register_blueprint(home.blueprint)
     app.register_blueprint(revocar.blueprint)
+    app.register_blueprint(ayuda.blueprint)
     app.register_blueprint(verificar.blueprint)
     app.register_blueprint(pages.files)
     app.extensions[developer_docs.KEPT] = MadeOnce()

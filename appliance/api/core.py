@@ -12,6 +12,7 @@ from typing import Protocol, cast
 
 from quart import current_app
 
+from appliance.core.edit_versions import EditVersions
 from appliance.documents.download_links import DownloadLinks
 from appliance.domain.clock import Clock
 from appliance.domain.ids import BatchId, PersonId, RequestId, TaskId
@@ -31,6 +32,7 @@ from appliance.domain.vocab import RequestState
 from appliance.embedding.session import Sessions
 from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
+from appliance.identity.help_requests import HelpRequests
 from appliance.identity.login import Login
 from appliance.integration.batch_ordering import BackendBatchOrders
 from appliance.integration.batches import BackendBatches
@@ -96,9 +98,9 @@ class RequestsService(Protocol):
         ...
 
     async def original(
-        self, person: PersonId, request: RequestId
+        self, person: PersonId, request: RequestId, *, goes_on: bool = False
     ) -> tuple[RequestView, DocumentStream]:
-        """The document to be signed.
+        """The document to be signed; `goes_on`: not from its beginning.
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`.
@@ -252,6 +254,11 @@ class ApiCore(Protocol):
         ...
 
     @property
+    def edits(self) -> EditVersions:
+        """Versions of what integrators change."""
+        ...
+
+    @property
     def webhooks(self) -> WebhookEndpoints:
         """Webhooks of integrators."""
         ...
@@ -324,6 +331,11 @@ class ApiCore(Protocol):
     @property
     def enrolment(self) -> Enrolment:
         """Enrolment by a link."""
+        ...
+
+    @property
+    def help_requests(self) -> HelpRequests:
+        """Help for people who cannot sign."""
         ...
 
     @property

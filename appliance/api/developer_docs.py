@@ -20,7 +20,7 @@ from appliance.developer_docs.pages import DOWNLOADS, PAGES, SAMPLES, page_text
 from appliance.developer_docs.reference import reference
 from appliance.developer_docs.webhook_vectors import vectors_file
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.web import i18n
+from appliance.web import i18n, sdk
 from appliance.web.auth import public
 from appliance.web.made_once import MadeOnce
 from appliance.web.problems import ANSWERS
@@ -109,6 +109,12 @@ async def _show(lang: str, name: str) -> Response:
     return answer
 
 
+def _integrity() -> str:
+    """The hash of the JavaScript SDK that is served; dots where none was built."""
+    built = sdk.built()
+    return "sha384-…" if built is None else built.files[sdk.MODULE].integrity
+
+
 def _make(lang: str, name: str) -> MadePage:
     settings = core().settings
     text = page_text(
@@ -119,6 +125,7 @@ def _make(lang: str, name: str) -> MadePage:
             "iframe_url": settings.web.iframe_url,
             "base_url": settings.web.base_url,
             "environment": settings.environment.value,
+            "integrity": _integrity(),
         },
     )
     contents = markdown.headings(text)

@@ -10,7 +10,7 @@ from typing import Final
 import segno
 from quart import Blueprint, Response, request
 
-from appliance.api import pages, revocar
+from appliance.api import pages
 from appliance.api.core import core
 from appliance.domain.errors import (
     SENTENCES,
@@ -18,6 +18,7 @@ from appliance.domain.errors import (
     ErrorCode,
     FieldInvalidError,
 )
+from appliance.domain.errors.sentences import OTHERS_CHOICE, OWN_DATA
 from appliance.domain.identity import Person, format_cuil
 from appliance.domain.ids import TaskId
 from appliance.domain.integrators.integrators import EnrolmentView
@@ -48,6 +49,8 @@ _WRONG: Final = SENTENCES[ErrorCode.SIGN_PASSWORD_WRONG]
 _BY_FAULT: Final = {
     Fault.SHORT: "Use 8 characters or more.",
     Fault.UNUSABLE: "That password is too long.",
+    Fault.COMMON: OTHERS_CHOICE,
+    Fault.OWN: OWN_DATA,
     Fault.SAME: "This is the login password: choose another one to sign with.",
     Fault.NO_CODE: "The code has 6 digits.",
     Fault.WRONG_CODE: SENTENCES[ErrorCode.OTP_INVALID],
@@ -194,7 +197,7 @@ def _done(state: str, person: EnrolmentView | Person, pin: str) -> Response:
         name=person.name,
         cuil=format_cuil(person.cuil),
         pin=pin,
-        revocation_url=f"{core().settings.web.base_url}{revocar.PATH}",
+        revocation_url=core().settings.revocation_url,
     )
 
 

@@ -58,6 +58,8 @@ def render(template: str, lang: str, **values: object) -> str:
         environment=settings.environment.value,
         trial=settings.trial,
         installation=settings.installation,
+        contact=settings.contact,
+        contact_href=settings.contact_href,
         **values,
     )
 
@@ -88,7 +90,7 @@ def refuse(error: ApplianceError, template: str, **values: object) -> Response:
         template,
         answer.status,
         title=i18n.translate(lang, problems.TITLES[answer.status]),
-        told=error.told(i18n.translate(lang, error.sentence)),
+        told=i18n.said(error, lang),
         **values,
     )
     wait_s = error.extras.get("retryAfter", answer.retry_after_s)
@@ -112,7 +114,7 @@ async def refuse_anybody(error: ApplianceError) -> Response:
         "error.html",
         problem.status_code,
         title=i18n.translate(lang, problems.TITLES[HTTPStatus(problem.status_code)]),
-        told=error.told(i18n.translate(lang, error.sentence)),
+        told=i18n.said(error, lang),
         link_over=link and problem.status_code == HTTPStatus.UNAUTHORIZED,
         programs=problem.status_code == HTTPStatus.UNAUTHORIZED,
         reference=g.request_id,

@@ -18,6 +18,7 @@ from appliance.pki.ocsp_responder import Issuer, OcspRefusal, Published
 from appliance.web.auth import public
 from appliance.web.body import read_bytes
 from appliance.web.rate_limit import AddressRate
+from appliance.web.responses import OCTETS
 from appliance.web.server.client_address import client_address
 
 blueprint = Blueprint("pki", __name__, url_prefix="/pki")
@@ -75,7 +76,7 @@ async def ca_crl() -> Response:
 @public
 async def ocsp_post() -> Response:
     """`POST /pki/ocsp`: the status of one certificate."""
-    return await _answer(await read_bytes(REQUEST, _REQUEST_BYTES))
+    return await _answer(await read_bytes((REQUEST, OCTETS), _REQUEST_BYTES))
 
 
 @blueprint.get("/ocsp/<path:encoded>")

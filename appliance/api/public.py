@@ -3,9 +3,10 @@
 from http import HTTPStatus
 from typing import Final
 
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
 from appliance.api.core import core
+from appliance.settings.web import INSTALLATION_HEADER
 from appliance.web.auth import public
 from appliance.web.responses import json_response
 
@@ -36,12 +37,19 @@ async def healthz() -> Response:
 @blueprint.get("/readyz")
 @public
 async def readyz() -> Response:
-    """`GET /readyz`: everything that signing needs works, or what does not."""
+    """`GET /readyz`: everything that signing needs works, or what does not.
+
+    `rubrica ready` names the installation that it asks. Only that one repeats the name.
+    """
     checks = await core().health.ready()
     if all(state == OK for state in checks.values()):
-        return json_response({"status": OK, "checks": checks})
-    response = json_response(
-        {"status": "unready", "checks": checks}, HTTPStatus.SERVICE_UNAVAILABLE
-    )
-    response.headers["Retry-After"] = "5"
+        response = json_response({"status": OK, "checks": checks})
+    else:
+        response = json_response(
+            {"status": "unready", "checks": checks}, HTTPStatus.SERVICE_UNAVAILABLE
+        )
+        response.headers["Retry-After"] = "5"
+    asked = request.headers.get(INSTALLATION_HEADER)
+    if asked and asked == core().settings.folder_id:
+        response.headers[INSTALLATION_HEADER] = asked
     return response

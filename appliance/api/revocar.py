@@ -16,13 +16,13 @@ from appliance.api.wire import credentials as wire
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import parse_cuil
 from appliance.pki.revocation_pins import LONGEST_TYPED
+from appliance.settings import REVOCATION_PATH
 from appliance.web import forms, problems
 from appliance.web.auth import public
 from appliance.web.server.client_address import client_address
 
 blueprint = Blueprint("revocar", __name__)
 
-PATH: Final = "/revocar"
 _REASONS: Final = {
     "clave_comprometida": "I lost my phone, or someone may know my passwords",
     "cambio_de_datos": "My details changed",
@@ -42,7 +42,7 @@ _MISSING: Final = {
 }
 
 
-@blueprint.route(PATH, methods=["GET", "POST"])
+@blueprint.route(REVOCATION_PATH, methods=["GET", "POST"])
 @public
 async def revoke() -> Response:
     """`/revocar`: the form; by POST, what was typed."""

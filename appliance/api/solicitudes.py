@@ -25,11 +25,13 @@ from appliance.domain.requests.request import (
 from appliance.web import (
     auth,
     body,
+    byte_ranges,
     content_negotiation,
     cors,
     i18n,
     request_log,
 )
+from appliance.web.document_response import document_response
 from appliance.web.responses import JSON, PDF, file_response, json_response
 
 blueprint = Blueprint("solicitudes", __name__)
@@ -78,8 +80,10 @@ async def show_request(solicitud: str) -> Response:
 async def download_original(solicitud: str) -> Response:
     """`GET /solicitudes/{id}/original`: the PDF to be signed."""
     signer = await auth.signer()
-    view, pdf = await core().requests.original(signer.person, _request_id(solicitud))
-    return _tagged(file_response(pdf, PDF, view.document_name), view)
+    view, pdf = await core().requests.original(
+        signer.person, _request_id(solicitud), goes_on=byte_ranges.goes_on()
+    )
+    return document_response(pdf, view.document_name, view.sha256)
 
 
 @blueprint.get("/solicitudes/<digits:solicitud>/documento")
@@ -197,9 +201,7 @@ def going_on(wanted: RequestId, *, wants_pdf: bool) -> Response:
 
 
 def _signed_file(view: SignedDocumentView, pdf: DocumentStream) -> Response:
-    response = file_response(pdf, PDF, signed_name(view.file_name))
-    response.headers["ETag"] = f'"{view.sha256}"'
-    return response
+    return document_response(pdf, signed_name(view.file_name), view.sha256)
 
 
 def _tagged(response: Response, view: RequestView) -> Response:

@@ -12,6 +12,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.web.auth import public
 from appliance.web.body import read_bytes
 from appliance.web.rate_limit import AddressRate
+from appliance.web.responses import OCTETS
 from appliance.web.server.client_address import client_address
 
 blueprint = Blueprint("tsa", __name__)
@@ -35,5 +36,6 @@ async def stamp() -> Response:
     if not core().settings.timestamps.public:
         raise ApplianceError(ErrorCode.NOT_FOUND)
     cast("AddressRate", current_app.extensions[RATE]).count(client_address())
-    answer = await core().timestamps.answer(await read_bytes(QUERY, _QUERY_BYTES))
+    query = await read_bytes((QUERY, OCTETS), _QUERY_BYTES)
+    answer = await core().timestamps.answer(query)
     return Response(answer, headers={"Content-Type": REPLY})

@@ -16,9 +16,10 @@ from appliance.domain.appearance.details import (
     StampDetails,
 )
 from appliance.domain.ids import IntegratorId, RequestId
+from appliance.domain.requests.preset import SignaturePreset, StampDefaults
 from appliance.domain.requests.request import RequestView
-from appliance.domain.signing_command import SignParameters
-from appliance.domain.vocab import CuilDisplay
+from appliance.domain.signing_command import GivenParameters, SignParameters
+from appliance.domain.vocab import CuilDisplay, StampDesign
 from appliance.integrators.logo_store import LogoStore
 from appliance.settings import StampSettings
 
@@ -47,6 +48,7 @@ class Stamping:
     async def settle(
         self,
         transaction: Transaction,
+        given: GivenParameters,
         parameters: Mapping[RequestId, SignParameters],
         views: Collection[RequestView],
     ) -> dict[RequestId, SettledStamp]:
@@ -54,17 +56,23 @@ class Stamping:
 
         Args:
             transaction: to look up logos.
+            given: by the signer's call.
             parameters: the signing command's fields, for each request.
             views: what is to be signed; each gets a code of its own.
         """
-        samples: dict[tuple[IntegratorId, SignParameters], StampDetails] = {}
+        samples: dict[
+            tuple[IntegratorId, SignParameters, StampDefaults], StampDetails
+        ] = {}
         settled = {}
         for view in views:
             # Without a QR code, too: the signer is told the page of the signature.
             code = new_code()
-            sample = view.integrator, parameters[view.id]
+            defaults = self.defaults(given, view.preset)
+            sample = view.integrator, parameters[view.id], defaults
             if sample not in samples:
-                details = await self.details(transaction, sample[1], sample[0])
+                details = await self.details(
+                    transaction, parameters[view.id], view.integrator, defaults
+                )
                 samples[sample] = details
             details = samples[sample]
             if details.qr is not None:
@@ -72,11 +80,32 @@ class Stamping:
             settled[view.id] = SettledStamp(details, code)
         return settled
 
+    def defaults(
+        self, given: GivenParameters, preset: SignaturePreset | None = None
+    ) -> StampDefaults:
+        """What a stamp shows where the command's fields do not say it.
+
+        Args:
+            given: by the signer's call, or by who asks for a signature.
+            preset: of the request, if it has one.
+        """
+        settings = self._settings
+        found = StampDefaults(settings.design, settings.qr)
+        if preset is not None:
+            # Of an earlier version, which knew the classic design alone.
+            earlier = StampDefaults(StampDesign.CLASSIC, settings.qr)
+            found = preset.defaults or earlier
+            found = found.classic_if_named(preset.given)
+            if preset.fixed:
+                return found
+        return found.classic_if_named(given)
+
     async def details(
         self,
         transaction: Transaction,
         params: SignParameters,
         integrator: IntegratorId,
+        defaults: StampDefaults,
     ) -> StampDetails:
         """What a stamp shows besides, with a sample of a code, as long as any.
 
@@ -84,17 +113,19 @@ class Stamping:
             transaction: to look up the logo.
             params: the signing command's fields.
             integrator: whose request it is.
+            defaults: from `defaults`.
         """
         is_masked = self._settings.mask_cuil
         if params.cuil is not None:
             is_masked = params.cuil is CuilDisplay.MASKED
-        has_qr = self._settings.qr if params.qr is None else params.qr
+        has_qr = defaults.qr if params.qr is None else params.qr
         address = f"{self._verify_url}/{SAMPLE_CODE}"
         shows_logo = params.visible and params.logo is not False
         return StampDetails(
             is_cuil_masked=is_masked,
             qr=address if has_qr and params.visible else None,
             logo=await LogoStore(transaction).of(integrator) if shows_logo else None,
+            design=defaults.design if params.visible else StampDesign.CLASSIC,
         )
 
 

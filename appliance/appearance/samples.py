@@ -8,12 +8,12 @@ from appliance.appearance.preview import draw_stamp
 from appliance.core.unit_of_work import Database
 from appliance.domain.appearance.details import Logo
 from appliance.domain.appearance.stamp import StampLayout, place
-from appliance.domain.appearance.text import StampSigner, all_lines
+from appliance.domain.appearance.text import StampSigner, stamp_text
 from appliance.domain.clock import Clock
 from appliance.domain.documents import PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ports import PdfInspector
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters
 from appliance.integrators.api_keys import integrator_of
 from appliance.integrators.logo_store import INSTALLATION, LogoStore
 
@@ -58,28 +58,27 @@ class StampSamples:
         self._clock = clock
         self._stamping = stamping
 
-    async def draw(self, code: str, params: SignParameters, locale: str) -> StampSample:
+    async def draw(self, code: str, given: GivenParameters, locale: str) -> StampSample:
         """Draw what a signing command would.
 
         Args:
             code: of the integrator.
-            params: of the command, visible.
+            given: by the command, visible.
             locale: of the signer.
 
         Raises:
             FieldInvalidError: not a colour.
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
+        params, defaults = given.params, self._stamping.defaults(given)
         async with self._store.read() as transaction:
             integrator = await integrator_of(transaction, code)
-            details = await self._stamping.details(transaction, params, integrator.id)
+            details = await self._stamping.details(
+                transaction, params, integrator.id, defaults
+            )
             picture = await picture_of(transaction, details)
-        lines = all_lines(
-            params,
-            StampSigner(_NAME, _CUIL, locale),
-            self._clock.now(),
-            is_cuil_masked=details.is_cuil_masked,
-        )
+        signer = StampSigner(_NAME, _CUIL, locale)
+        lines = stamp_text(params, signer, self._clock.now(), details)
         layout = place(params, lines, (_A4,), (), details)
         if layout is None:
             raise ApplianceError(ErrorCode.INTERNAL)

@@ -21,6 +21,7 @@ from appliance.bootstrap.core import (
 from appliance.bootstrap.hosts import open_belief
 from appliance.console.expiry_notices import Expiry
 from appliance.console.views import ConsoleViews
+from appliance.core.edit_versions import EditVersions
 from appliance.core.secrets.key_files import KeyFile
 from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.core.secrets.sealed_box import LookupKey
@@ -32,6 +33,7 @@ from appliance.domain.ports import (
 from appliance.identity.console_login import ConsoleLogin
 from appliance.identity.console_users import ConsoleUsers
 from appliance.identity.failed_logins import FailedTries
+from appliance.identity.help_requests import HelpDesk
 from appliance.identity.invitations import Invitations
 from appliance.identity.key_reissue import Reissue
 from appliance.identity.registration_officers import RegistrationOfficers
@@ -53,6 +55,7 @@ from appliance.pki.revocation_pins import RevocationPins
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.requests.intake import Intake
 from appliance.settings import Settings
+from appliance.signing.request_again import RequestAgain
 from appliance.signing.requests import Requests
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoint_address import AddressRules
@@ -68,7 +71,9 @@ class AdminServiceRegistry:
     core: Core
     sealer: Sealer
     lookup: LookupIndex
+    edits: EditVersions
     requests: Requests
+    request_again: RequestAgain
     intake: Intake
     health: Health
     tasks: HsmTasks
@@ -86,6 +91,7 @@ class AdminServiceRegistry:
     console_users: ConsoleUsers
     failed_tries: FailedTries
     invitations: Invitations
+    help_desk: HelpDesk
     views: ConsoleViews
     officers: RegistrationOfficers
     person_factor: PersonFactor
@@ -118,6 +124,9 @@ async def open_admin(
         store = core.store
         revocations = Revocations(store, clock)
         trust = open_trust(core)
+        intake = Intake(
+            store, core.documents, core.inspector, clock, settings.documents
+        )
         stamping = Stamping(settings.stamp, settings.verify_url)
         invitations = Invitations(store, lookup, sealer, clock, settings)
         yield AdminServiceRegistry(
@@ -126,6 +135,7 @@ async def open_admin(
             core=core,
             sealer=sealer,
             lookup=lookup,
+            edits=EditVersions(store),
             requests=Requests(
                 store,
                 core.documents,
@@ -133,9 +143,8 @@ async def open_admin(
                 clock,
                 stamping,
             ),
-            intake=Intake(
-                store, core.documents, core.inspector, clock, settings.documents
-            ),
+            request_again=RequestAgain(store, core.documents, intake, clock),
+            intake=intake,
             health=Health(
                 store,
                 core.inspector,
@@ -162,6 +171,7 @@ async def open_admin(
                 store, lookup, sealer, clock, passwords, settings
             ),
             invitations=invitations,
+            help_desk=HelpDesk(store, clock),
             views=ConsoleViews(store, sealer, lookup, clock),
             officers=RegistrationOfficers(store, clock, CountClearings(lookup)),
             person_factor=PersonFactor(store, sealer, clock, settings.installation),

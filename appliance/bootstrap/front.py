@@ -26,6 +26,7 @@ from appliance.bootstrap.core import (
 from appliance.bootstrap.hosts import open_belief
 from appliance.console.expiry_notices import Expiry
 from appliance.core.background import Shielded
+from appliance.core.edit_versions import EditVersions
 from appliance.core.messaging import connect, redis_settings
 from appliance.core.rate_limit import Throttle
 from appliance.core.secrets.key_files import KeyFile
@@ -50,6 +51,7 @@ from appliance.identity.console_login import ConsoleLogin
 from appliance.identity.console_users import ConsoleUsers
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.failed_logins import FailedTries
+from appliance.identity.help_requests import HelpRequests
 from appliance.identity.invitations import Invitations
 from appliance.identity.key_reissue import Reissue
 from appliance.identity.login import Login
@@ -115,6 +117,7 @@ class ServiceRegistry:
     core: Core
     sealer: Sealer
     lookup: LookupIndex
+    edits: EditVersions
     requests: Requests
     intake: Intake
     uploads: UploadedDocuments
@@ -159,6 +162,7 @@ class ServiceRegistry:
     console_users: ConsoleUsers
     failed_tries: FailedTries
     invitations: Invitations
+    help_requests: HelpRequests
     enrolment: Enrolment
     issuing: Issuance
     reissue: Reissue
@@ -278,6 +282,7 @@ async def open_front(
             core=core,
             sealer=sealer,
             lookup=lookup,
+            edits=EditVersions(store),
             requests=requests,
             intake=intake,
             uploads=uploads,
@@ -359,6 +364,7 @@ async def open_front(
                 store, lookup, sealer, clock, login_passwords, settings
             ),
             invitations=invitations,
+            help_requests=HelpRequests(store, lookup, sealer, clock, settings),
             enrolment=Enrolment(
                 store,
                 lookup,
@@ -379,6 +385,7 @@ async def open_front(
                 login_passwords,
                 settings.installation,
                 shielded,
+                sealer,
             ),
             framing=Ceremony(
                 store=store,

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Final, cast
 
 from appliance.cli.as_role import role_of
+from appliance.cli.command_parser import EX_USAGE, CommandParser
 from appliance.domain.errors import SENTENCES, ApplianceError, ErrorCode
 from appliance.domain.vocab import Environment
 from appliance.runtime.loading import loading
-from appliance.settings import SettingsError, load_settings
+from appliance.settings import CommandError, SettingsError, load_settings
 from appliance.settings.loading import PACKAGED
 
 SETTINGS_VARIABLE: Final = "RUBRICA_SETTINGS"
@@ -28,13 +29,15 @@ EX_TEMPFAIL: Final = 75
 _PASSING: Final = {ErrorCode.STORE_UNAVAILABLE, ErrorCode.SANDBOX_UNAVAILABLE}
 """Errors that pass by themselves, and say nothing of what was asked for."""
 """Exit status of what passes by itself: the database is away. Source: sysexits(3)."""
+_ROLES: Final = frozenset({"sandbox", "serve", "up", "worker"})
+"""Commands that run roles."""
 _EX_PIPE: Final = 128 + 13
 """As a shell tells of a process that SIGPIPE ended."""
 
 
 def command_parser() -> argparse.ArgumentParser:
     """What reads a command line: of the core, and of every package's commands."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="rubrica",
         description="Sign PDF documents remotely with keys that an HSM protects.",
         # Whose work a command is, is told before it is parsed: by whole words.
@@ -75,15 +78,33 @@ def main(arguments: list[str] | None = None) -> int:
     except EOFError:
         _refuse("the input ended before it was all answered")
         return 1
-    except SettingsError as exc:
-        _refuse(f"{exc}")
-        return EX_CONFIG
-    except ApplianceError as exc:
-        _refuse(_told(exc))
-        return EX_TEMPFAIL if exc.code in _PASSING else 1
+    except (ApplianceError, SettingsError, SystemExit) as exc:
+        return _refused(exc, args.command)
     except KeyboardInterrupt:
         return 130
     return status
+
+
+def _refused(exc: BaseException, command: str) -> int:
+    """Say why a command did not do what it was asked for; its exit status.
+
+    Raises:
+        SystemExit: an end without words.
+    """
+    match exc:
+        case CommandError():
+            _refuse(f"{exc}\nrubrica {command} --help tells more")
+            return EX_USAGE
+        case SettingsError():
+            _refuse(f"{exc}{_hint(exc, command)}")
+            return EX_CONFIG
+        case ApplianceError():
+            _refuse(_told(exc))
+            return EX_TEMPFAIL if exc.code in _PASSING else 1
+        case SystemExit(code=str() as words):
+            _refuse(f"{words}{_hint(exc, command)}")
+            return 1
+    raise exc
 
 
 def _refuse(text: str) -> None:
@@ -93,6 +114,17 @@ def _refuse(text: str) -> None:
     except BrokenPipeError:
         _close_output()
     sys.stderr.write(f"{text}\n")
+
+
+def _hint(exc: BaseException, command: str) -> str:
+    """What to do about a file that this user may not read or write; mostly empty."""
+    link: BaseException | None = exc
+    while link is not None and not isinstance(link, PermissionError):
+        link = link.__cause__
+    # A role's unit gives it what it may read: no shell stands before it.
+    if link is None or os.geteuid() == 0 or command in _ROLES:
+        return ""
+    return "\n  use sudo, or be the user that may"
 
 
 def _refuse_root(settings_file: Path, arguments: list[str]) -> None:
@@ -115,6 +147,9 @@ def _refuse_root(settings_file: Path, arguments: list[str]) -> None:
 def _told(exc: ApplianceError) -> str:
     """An error for a terminal: what may be written, and why it is so."""
     told = str(exc)
+    if value := exc.params.get("value"):
+        # Of what exists already: which field, and what was given for it.
+        told = f"{told.removesuffix('.')} {value}."
     allowed = exc.extras.get("allowed")
     if allowed and exc.sentence == SENTENCES[exc.code]:
         told += f" Allowed: {', '.join(map(str, cast('list[str]', allowed)))}."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from appliance.cli.fronts import handle
 from appliance.cli.terminal import ask, read_text, say, show_totp, table
+from appliance.settings import CommandError
 
 if TYPE_CHECKING:
     from appliance.bootstrap import ServiceRegistry
@@ -66,7 +67,7 @@ def read_address(text: str | None) -> str | None:
     """That address as tries are counted by; None where none was given.
 
     Raises:
-        SystemExit: it is no IP address.
+        CommandError: it is no IP address.
     """
     from appliance.web.server import client_address  # noqa: PLC0415 (heavy)
 
@@ -74,7 +75,8 @@ def read_address(text: str | None) -> str | None:
         return None
     address = client_address.read_typed(text)
     if address is None:
-        raise SystemExit(f"--address: {text!r} is no IP address")
+        msg = f"--address: {text!r} is no IP address"
+        raise CommandError(msg)
     return address
 
 
@@ -141,7 +143,7 @@ async def _passwd(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     # Whoever there is not is told before a password is asked for.
     await front.console_users.get(args.name)
     password = read_password(args.password_file)
-    front.console_users.check_password(password)
+    front.console_users.check_password(password, args.name)
     await front.console_users.set_password(_ACTOR, args.name, password)
     say(f"{args.name}: new password, sessions ended")
     return 0

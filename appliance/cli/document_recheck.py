@@ -20,12 +20,15 @@ from appliance.cli.verify import QUESTIONS, report_on, shown
 from appliance.domain.clock import SystemClock
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.kept_documents import Selection
+from appliance.domain.vocab import RequestState
 from appliance.settings import Settings, SettingsError, load_settings
 
 if TYPE_CHECKING:
+    from appliance.bootstrap.core import Core
     from appliance.signing.document_recheck import Rechecked
 
 _BROKEN: Final = 1
+_WRONG: Final = 2
 _UNCHECKED: Final = 3
 _WORDS: Final = {
     **QUESTIONS,
@@ -56,8 +59,9 @@ def register(parts: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "whole, and apart those that could not be checked, are missing or altered in "
         "the store. Trust, revocation and time are not looked at. Nothing is written.",
         epilog="Exit status: 0, all are whole; 1, some are not; 3, none is known not "
-        "to be, and some could not be checked; 2, the command is wrong; 75, the "
-        "database is away; 78, the settings are wrong.",
+        "to be, and some could not be checked; 2, the command is wrong, or the request "
+        "that it names has no signed document; 75, the database is away; 78, the "
+        "settings are wrong.",
     )
     recheck.add_argument(
         "--since",
@@ -126,8 +130,8 @@ async def _run(settings: Settings, selection: Selection, *, as_json: bool) -> in
         recheck = DocumentRecheck(core.store, core.documents, partial(report_on, core))
         total = await recheck.count(selection)
         if selection.request is not None and not total:
-            note(f"request {selection.request} has no signed document")
-            return _UNCHECKED
+            note(await _why_none(core, selection.request))
+            return _WRONG
         bar = ProgressBar("verifying documents", total)
         try:
             async for each in recheck.run(selection):
@@ -152,6 +156,29 @@ async def _run(settings: Settings, selection: Selection, *, as_json: bool) -> in
         return _BROKEN
     whole = counts[Outcome.WHOLE.value] + counts[Outcome.SHREDDED.value]
     return 0 if whole == counts.total() else _UNCHECKED
+
+
+async def _why_none(core: "Core", request: RequestId) -> str:
+    """Tell why there is nothing of a request to verify, and what to do."""
+    from appliance.requests.request_store import RequestStore  # noqa: PLC0415 (heavy)
+
+    async with core.store.read() as transaction:
+        view = await RequestStore(transaction).get(request)
+    if view is None:
+        return (
+            f"there is no request {request}, so nothing was verified; the console "
+            "lists the requests with their numbers"
+        )
+    state = view.state.value
+    if view.state is RequestState.SIGNED:
+        return (
+            f"request {request} has no signed document of the days that were asked "
+            "for: nothing was verified"
+        )
+    return (
+        f"request {request} is {state}: it has no signed document, so nothing was "
+        "verified"
+    )
 
 
 def _tell_rest(before: RequestId) -> None:

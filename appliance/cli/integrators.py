@@ -359,7 +359,7 @@ async def _list_domains(front: "ServiceRegistry", args: argparse.Namespace) -> i
 
 async def _create_user(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     password = console_users.read_password(args.password_file)
-    front.console_users.check_password(password)
+    front.console_users.check_password(password, args.name)
     made = await front.console.create_user(_ACTOR, args.name, password)
     say(f"console user {made.user.name}: {made.user.id}")
     show_totp(made.totp_uri)

@@ -30,6 +30,7 @@ from appliance.domain.ids import PersonId, RequestId, TaskId
 from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import Environment, PersonState, VouchedBy
+from appliance.settings import CommandError
 
 if TYPE_CHECKING:
     from appliance.bootstrap import ServiceRegistry
@@ -172,7 +173,8 @@ async def _issue(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     if args.forgotten:
         return await _begin_anew(front, args, person.id)
     if args.witness or args.witness_file:
-        raise SystemExit("--witness comes with --forgotten")
+        msg = "--witness comes with --forgotten"
+        raise CommandError(msg)
     signer = Signer(person.id, "operator", ("operator",), front.clock.now())
     task = await front.issuing.again(
         signer, _password(args.password_file, "signing password")
@@ -188,11 +190,11 @@ async def _begin_anew(
     No operator types a password for anybody, and in PROD none acts alone.
     """
     if args.password_file is not None:
-        raise SystemExit(
-            "--forgotten takes no password: the person chooses it behind the link"
-        )
+        msg = "--forgotten takes no password: the person chooses it behind the link"
+        raise CommandError(msg)
     if args.witness is None and front.settings.environment is Environment.PROD:
-        raise SystemExit("--forgotten needs --witness NAME in PROD: an administrator")
+        msg = "--forgotten needs --witness NAME in PROD: an administrator"
+        raise CommandError(msg)
     witness = None
     if args.witness is not None:
         witness = await front.console.agrees(_witness(args))
@@ -251,7 +253,8 @@ async def _create_person(front: "ServiceRegistry", args: argparse.Namespace) -> 
 
 async def _invite_person(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     if (args.name is None) != (args.email is None):
-        raise SystemExit("--name and --email come together")
+        msg = "--name and --email come together"
+        raise CommandError(msg)
     if args.name is None:
         made = await _renew_invitation(front, args.cuil, by_mail=args.mail)
     else:
@@ -330,7 +333,7 @@ async def _create_request(front: "ServiceRegistry", args: argparse.Namespace) ->
         pdf,
     )
     for request in requests:
-        say(f"solicitud {request}")
+        say(f"request {request}")
     await _note_who_cannot_sign(front, args.integrator, (first, *others))
     return 0
 
@@ -354,7 +357,7 @@ async def _note_who_cannot_sign(
 
 async def _cancel_request(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     view = await front.requests.cancel(RequestId(args.id), "operator")
-    say(f"solicitud {view.id}: {view.state.value}")
+    say(f"request {view.id}: {view.state.value}")
     return 0
 
 

@@ -32,6 +32,7 @@ from appliance.core.database.tables import (
     signature_request,
     signing_process,
 )
+from appliance.core.database.word_search import folded, holds_words
 from appliance.core.unit_of_work import Store
 from appliance.domain.audit import AuditRow
 from appliance.domain.console import (
@@ -53,10 +54,6 @@ from appliance.domain.ids import (
 from appliance.domain.vocab import RequestState
 from appliance.requests.request_store import numbered_about
 
-_ACCENTS: Final = (
-    ("á", "a"), ("é", "e"), ("í", "i"), ("ó", "o"), ("ú", "u"), ("ü", "u"), ("ñ", "n"),
-)  # fmt: skip
-_ESCAPE: Final = "\\"
 _HOLDERS: Final = 20
 """People of one serial number: different CAs may give the same."""
 
@@ -149,17 +146,14 @@ class ConsoleListStore(Store):
 
     async def named(self, search: Search, limit: int) -> Named:
         """People and administrators that a text names, at most so many of each."""
-        text = fold(search.text)
         people: Sequence[str] = await self.holders(search) if search.is_key else ()
         if not people:
-            whose = [contains(folded(person.c.name), text)]
-            if search.cuil_part:
-                whose.append(contains(person.c.cuil, search.cuil_part))
-            query = select(person.c.id).where(or_(*whose)).limit(limit)
+            holds = holds_words(search.text, folded(person.c.name), cuil=person.c.cuil)
+            query = select(person.c.id).where(holds).limit(limit)
             people = (await self._connection.execute(query)).scalars().all()
         query = (
             select(console_user.c.id)
-            .where(contains(console_user.c.name, text))
+            .where(holds_words(search.text, console_user.c.name))
             .limit(limit)
         )
         administrators = (await self._connection.execute(query)).scalars().all()
@@ -279,15 +273,10 @@ def _request_text(wanted: RequestFilter) -> list[ColumnElement[bool]]:
     """Requests in which the text is found, the one of that number aside."""
     if not wanted.text or wanted.among is not None:
         return []
-    search, text = read_search(wanted.text), fold(wanted.text)
+    search = read_search(wanted.text)
     request = signature_request.c
-    found = [
-        contains(folded(request.name), text),
-        contains(folded(person.c.name), text),
-    ]
-    if search.cuil_part:
-        found.append(contains(person.c.cuil, search.cuil_part))
-    conditions: list[ColumnElement[bool]] = [or_(*found)]
+    names = folded(request.name), folded(person.c.name)
+    conditions = [holds_words(wanted.text, *names, cuil=person.c.cuil)]
     if search.number is not None:
         conditions.append(request.id != search.number)
     if wanted.apart:
@@ -411,29 +400,6 @@ def _of_code(code: str) -> ScalarSelect[Any]:
     # Named by itself: in a query that joins integrators it is no part of the join.
     named = integrator.alias("named")
     return select(named.c.id).where(named.c.code == code).scalar_subquery()
-
-
-def contains(column: ColumnElement[str], text: str) -> ColumnElement[bool]:
-    """Whether a column has a text in it, whatever characters that is made of."""
-    for special in (_ESCAPE, "%", "_"):
-        text = text.replace(special, _ESCAPE + special)
-    return column.like(f"%{text}%", escape=_ESCAPE)
-
-
-def folded(column: ColumnElement[str]) -> ColumnElement[str]:
-    """A column as people search it: SQLite lowers ASCII alone, and has no more."""
-    made: ColumnElement[str] = column
-    for accented, bare in _ACCENTS:
-        made = func.replace(made, accented, bare)
-        made = func.replace(made, accented.upper(), bare)
-    return func.lower(made)
-
-
-def fold(text: str) -> str:
-    """What is searched for, as `folded` has it."""
-    for accented, bare in _ACCENTS:
-        text = text.replace(accented, bare).replace(accented.upper(), bare)
-    return "".join(char.lower() if char.isascii() else char for char in text)
 
 
 def _request(row: Row[Any]) -> RequestRow:

@@ -14,19 +14,21 @@ from sqlalchemy import (
     select,
 )
 
-from appliance.console.list_store import ConsoleListStore, contains, fold, folded
+from appliance.console.list_store import ConsoleListStore
 from appliance.core.database.tables import (
     api_key,
     blocked_origin,
     credential,
     embed_session,
     enrolment,
+    help_request,
     integrator,
     integrator_domain,
     person,
     signature_request,
     signing_secret,
 )
+from appliance.core.database.word_search import contains, folded, holds_words
 from appliance.domain.console import (
     BlockedRow,
     HomeNumbers,
@@ -69,6 +71,7 @@ class ConsoleViewStore(ConsoleListStore):
                 credential.c.state == CredentialState.ACTIVE.value,
                 credential.c.not_after <= at + _SOON,
             ),
+            help=await self._count(help_request.c.ended.is_(None)),
         )
 
     async def _counts(self, column: ColumnElement[Any]) -> dict[str, int]:
@@ -139,13 +142,8 @@ class ConsoleViewStore(ConsoleListStore):
         """Integrators by code, after a code."""
         query = integrator_views().where(integrator.c.code > after)
         if wanted.text:
-            text = fold(wanted.text)
-            query = query.where(
-                or_(
-                    contains(folded(integrator.c.name), text),
-                    contains(integrator.c.code, text),
-                )
-            )
+            names = folded(integrator.c.name), integrator.c.code
+            query = query.where(holds_words(wanted.text, *names))
         if wanted.blocked:
             tried = select(blocked_origin.c.integrator)
             query = query.where(integrator.c.id.in_(tried))
@@ -176,7 +174,8 @@ class ConsoleViewStore(ConsoleListStore):
         wanted = _filtered(query, after)
         found = []
         if query.name:
-            found.append(contains(folded(person.c.name), fold(query.name)))
+            name = folded(person.c.name)
+            found.append(holds_words(query.name, name, cuil=person.c.cuil))
         if query.cuil:
             found.append(contains(person.c.cuil, query.cuil))
         if found:
@@ -241,6 +240,9 @@ def _filtered(query: PeopleQuery, after: PersonPlace | None) -> Select[Any]:
         wanted = wanted.where(person.c.state == query.state.value)
     if query.locked:
         wanted = wanted.where(signing_secret.c.locked_at.is_not(None))
+    if query.asks_help:
+        asking = select(help_request.c.person).where(help_request.c.ended.is_(None))
+        wanted = wanted.where(person.c.id.in_(asking))
     if after is None:
         return wanted
     # The first is what an index can begin at.

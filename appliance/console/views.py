@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Final, TypeVar
 
 from appliance.console.batch_list_store import ConsoleBatchStore, read_batch_id
+from appliance.console.revoked_store import RevokedStore
 from appliance.console.view_store import ConsoleViewStore
 from appliance.core import pagination
 from appliance.core.audit_check import AuditChains
@@ -34,23 +35,25 @@ from appliance.domain.console import (
     PersonView,
     RequestFilter,
     RequestRow,
+    RevokedRow,
     Search,
     WriterRow,
     read_search,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import AskedTask, WorkerStatus
-from appliance.domain.ids import IntegratorId, PersonId, RequestId
+from appliance.domain.ids import CredentialId, IntegratorId, PersonId, RequestId
 from appliance.domain.integrators.integrators import IntegratorView
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.requests.levels import Upkeep, UpkeepCount
 from appliance.domain.requests.process import ProcessNote
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.requests.request_batch import RequestBatch
-from appliance.domain.vocab import EventKind, TaskKind
+from appliance.domain.vocab import EventKind, RequestState, TaskKind
 from appliance.identity.login import email_indexes
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.worker_store import WorkerStore
+from appliance.pki.validation.certificate_rules import serial_of
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
@@ -63,7 +66,10 @@ SPAN: Final = 20_000
 """Rows in which a page looks for a text; the next page goes on below them."""
 _NAMED: Final = 20
 """People, and administrators, whose rows are looked for in the audit."""
+_HOLDERS: Final = 500
+"""People whose revoked certificates a search shows."""
 _BLOCKED_SHOWN: Final = 5
+_WAITING: Final = frozenset({RequestState.PENDING, RequestState.WAITING})
 _Row = TypeVar("_Row")
 
 
@@ -83,6 +89,8 @@ class RequestHistory:
     """What its integrator says of it."""
     batch: RequestBatch | None
     """What it was asked for with, where it is one of many."""
+    signer_revoked: bool
+    """It waits for a signer whose certificate is revoked."""
 
 
 class ConsoleViews:
@@ -190,6 +198,27 @@ class ConsoleViews:
             None if floor is None else pagination.instant(*floor),
         )
 
+    async def revoked(self, text: str = "", cursor: str = "") -> Page[RevokedRow]:
+        """Revoked certificates of signers, the latest revocation first.
+
+        Args:
+            text: part of a name, a CUIL or a serial number; empty: everybody's.
+            cursor: where the page before ended.
+
+        Raises:
+            ApplianceError: `QUERY_INVALID` for a cursor that is none.
+        """
+        after = pagination.read_instant(cursor)
+        place = None if after is None else (after[0], CredentialId(after[1]))
+        async with self._store.read() as transaction:
+            among = None
+            if text:
+                views = ConsoleViewStore(transaction)
+                among = (await views.named(read_search(text), _HOLDERS)).people
+            rows = await RevokedStore(transaction).listed(PAGE + 1, place, among)
+        rows = [replace(row, serial=serial_of(row.certificate)) for row in rows]
+        return _page(rows, lambda row: pagination.instant(row.place, row.credential))
+
     async def _people_query(
         self, views: ConsoleViewStore, wanted: PeopleFilter
     ) -> PeopleQuery:
@@ -206,6 +235,7 @@ class ConsoleViews:
             email_indexes=email_indexes(self._lookup, text) if "@" in text else (),
             state=wanted.state,
             locked=wanted.locked,
+            asks_help=wanted.asks_help,
         )
 
     async def person(self, person: PersonId) -> PersonView:
@@ -302,6 +332,7 @@ class ConsoleViews:
             rows = await transaction.audit.of_request(number)
             steps = tuple(await RequestStore(transaction).of_process(view.process))
             note = await ProcessStore(transaction).note(view.process)
+            shown = (await ProcessStore(transaction).signers([number]))[number]
             batch = view.batch and await RequestBatchStore(transaction).get(
                 view.integrator, view.batch
             )
@@ -311,7 +342,15 @@ class ConsoleViews:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
         story = AuditPage(Page(_without_leaving(rows), None), names)
         return RequestHistory(
-            view, signed, signer.row, steps, story, upkeep, note, batch or None
+            view,
+            signed,
+            signer.row,
+            steps,
+            story,
+            upkeep,
+            note,
+            batch or None,
+            view.state in _WAITING and shown.is_revoked,
         )
 
     async def audit(self, wanted: AuditFilter, cursor: str = "") -> AuditPage:

@@ -15,7 +15,8 @@ place goes to the share that has the fewest, then to the one whose turn it is
 
 Shares of a group (`STRANGERS`) have all this among themselves. To others the group is
 one share, which leaves a quarter of the places and of the room to wait to them. So who
-is known waits for no crowd of new addresses, and these have their turns as one.
+is known waits for no crowd of new addresses, and these have their turns as one. Where
+a pool's work costs more than its places, a group also has a part of their time alone.
 """
 
 import asyncio
@@ -69,6 +70,10 @@ class FairLimits:
     last: nobody waits much longer than others who came at the same time."""
     for_anybody: bool = False
     """No part is kept from groups: most who come are strangers."""
+    group_part: float = 1
+    """Part of the places' time that all shares of a group may use, over 0 to 1. A group
+    that had more rests, though places are free: its work also costs what no place
+    counts (processors, statements), and that is left to others."""
 
     @property
     def per_group(self) -> int:
@@ -90,6 +95,7 @@ class Place:
 
     _queue: "FairQueue | None"
     _owner: WorkOwner
+    _since: float
 
     def release(self, *, is_held_up: bool = False) -> None:
         """Give it back.
@@ -98,7 +104,9 @@ class Place:
             is_held_up: its work is not over, and says nothing of how long work takes.
         """
         if self._queue is not None:
-            self._queue._give_back(self._owner, is_held_up=is_held_up)  # noqa: SLF001 (its own)
+            self._queue._give_back(  # noqa: SLF001 (its own)
+                self._owner, self._since, is_held_up=is_held_up
+            )
             self._queue = None
 
 
@@ -179,6 +187,9 @@ class FairQueue:
         self._waiting: list[_Waiter] = []
         self._lead_turns = Turns()
         self._share_turns = Turns()
+        # Groups are a fixed few, so these are too.
+        self._rests_until: dict[str, float] = {}
+        self._resting: asyncio.TimerHandle | None = None
         timed = math.isfinite(limits.waiting_s)
         self._pace = _Pace(limits.places, now) if timed else None
 
@@ -216,7 +227,7 @@ class FairQueue:
             self._may_run(each.owner) for each in self._waiting
         ):
             self._take(owner)
-            return Place(self, owner)
+            return Place(self, owner, self._now())
         if not has_room and (displaced := self._room(owner)):
             self._remove(displaced)
             if not displaced.granted.done():
@@ -237,7 +248,7 @@ class FairQueue:
             metrics.POOL_WAITS.labels(self._name).inc()
             waited_s = self._now() - began
             metrics.POOL_WAIT_SECONDS.labels(self._name).inc(waited_s)
-        return Place(self, owner)
+        return Place(self, owner, self._now())
 
     def demand_room(self, owner: WorkOwner, coming: Sequence[WorkOwner] = ()) -> bool:
         """Refuse who would find neither a place nor room to wait; nobody is displaced.
@@ -259,6 +270,7 @@ class FairQueue:
         self._waiting.append(waiter)
         self._lead_turns.come(_lead(waiter.owner))
         self._share_turns.come(waiter.owner.share)
+        self._wake_after_rest()
 
     def _remove(self, waiter: _Waiter) -> None:
         """Take somebody from those who wait; their turn goes to who waits with them."""
@@ -278,7 +290,7 @@ class FairQueue:
             and not waiter.granted.cancelled()
             and waiter.granted.exception() is None
         ):
-            self._give_back(waiter.owner, is_held_up=True)
+            self._give_back(waiter.owner, self._now(), is_held_up=True)
 
     def _room(
         self, owner: WorkOwner, coming: Sequence[WorkOwner] = ()
@@ -361,6 +373,7 @@ class FairQueue:
             self._running.total() < limits.places
             and self._of_share[owner.share] < limits.per_share
             and (not owner.group or self._of_lead[owner.group] < limits.per_group)
+            and not self._rest_s(owner.group)
             and (not owner.party or self._running[owner] < limits.per_party)
         )
 
@@ -378,8 +391,9 @@ class FairQueue:
         if self._pace is not None:
             self._pace.taken(self._running.total())
 
-    def _give_back(self, owner: WorkOwner, *, is_held_up: bool) -> None:
+    def _give_back(self, owner: WorkOwner, since: float, *, is_held_up: bool) -> None:
         """Have a place free again, and give free places to those who wait."""
+        self._count_rest(owner.group, since)
         self._running[owner] -= 1
         if self._pace is not None:
             self._pace.freed(self._running.total(), is_held_up=is_held_up)
@@ -393,6 +407,9 @@ class FairQueue:
                 del held[key]
         if not self._running[owner]:
             del self._running[owner]
+        self._give_free_places()
+
+    def _give_free_places(self) -> None:
         while able := [each for each in self._waiting if self._may_run(each.owner)]:
             # `min` keeps the order in which they came among equals.
             chosen = min(able, key=lambda each: self._rank(each.owner))
@@ -402,6 +419,31 @@ class FairQueue:
             self._waiting.remove(chosen)
             self._take(chosen.owner)
             chosen.granted.set_result(None)
+        self._wake_after_rest()
+
+    def _count_rest(self, group: str, since: float) -> None:
+        """Have a group rest for what it used since then."""
+        if group and self._limits.group_part < 1:
+            used_s = (self._now() - since) / self._limits.places
+            begun = max(since, self._rests_until.get(group, since))
+            self._rests_until[group] = begun + used_s / self._limits.group_part
+
+    def _rest_s(self, group: str) -> float:
+        """Seconds that a group has to rest still."""
+        return max(0.0, self._rests_until.get(group, 0.0) - self._now())
+
+    def _wake_after_rest(self) -> None:
+        """Look again for whom to give a place to, when a group has rested."""
+        rests = [self._rest_s(each.owner.group) for each in self._waiting]
+        soonest = min((each for each in rests if each), default=None)
+        if soonest is None or self._resting is not None:
+            return
+
+        def wake() -> None:
+            self._resting = None
+            self._give_free_places()
+
+        self._resting = asyncio.get_running_loop().call_later(soonest, wake)
 
     def _rank(self, owner: WorkOwner) -> tuple[float, ...]:
         """What the least of goes first: places held, then turns; by group, by share."""

@@ -150,7 +150,8 @@ TASKS: Final = _counter(
 )
 BELL_CONNECTED: Final = _gauge(
     "rubrica_redis_connected",
-    "Whether a signing worker hears Redis: 1, or 0 while it polls.",
+    "Whether a signing worker hears Redis: 1, or 0 while it polls; none while it"
+    " starts or ends.",
     roles=_SIGNING,
 )
 
@@ -200,9 +201,14 @@ HSM_LAST_FAULT: Final = _gauge(
     "token",
     roles=_SIGNING,
 )
+HSM_SOFTWARE: Final = _gauge(
+    "rubrica_hsm_software_in_production",
+    "1 if this is PROD and the HSM profile is a software token's.",
+    roles=_SIGNING,
+)
 HSM_WAITING.set(0)
 IN_HAND.set(0)
-BELL_CONNECTED.set(0)
+BELL_CONNECTED.set(math.nan)
 
 # -- timestamps and revocation ---------------------------------------------------
 
@@ -275,6 +281,11 @@ WEBHOOKS_FAILING: Final = _gauge(
     "Endpoints at which the last try failed, and that are not disabled.",
     roles=_CHORES,
 )
+WEBHOOKS_STOPPED: Final = _gauge(
+    "rubrica_webhook_endpoints_stopped",
+    "Endpoints that were disabled because every try failed, or by their server.",
+    roles=_CHORES,
+)
 
 # -- the sandbox -----------------------------------------------------------------
 
@@ -315,6 +326,18 @@ MAILS_ENDED: Final = _gauge(
     "Mails of the last 90 days by how they ended: sent, refused, given_up, withdrawn, "
     "caught.",
     "state",
+    roles=_CHORES,
+)
+MAILS_UNDELIVERED: Final = _gauge(
+    "rubrica_mails_undelivered",
+    "Mails that failed and are tried again, and those of the last day that were "
+    "refused or given up.",
+    roles=_CHORES,
+)
+REVOKED_WAITING: Final = _gauge(
+    "rubrica_revoked_signers_waiting",
+    "Signers without a certificate in use whose last one was revoked, and for whom a "
+    "request waits.",
     roles=_CHORES,
 )
 SIGNING_WORKERS: Final = _gauge(
@@ -376,7 +399,7 @@ CLOCK_OFF: Final = _gauge(
 )
 BACKUP_MADE: Final = _gauge(
     "rubrica_backup_last_success_timestamp_seconds",
-    "When the last backup was made; not told where none ever was.",
+    "When the last backup was made; 0 if none ever was, not told in a trial then.",
     roles=_CHORES,
 )
 AUDIT_WRONG: Final = _gauge(
@@ -397,6 +420,11 @@ DISK_FREE: Final = _gauge(
 )
 
 # -- every process ---------------------------------------------------------------
+
+DOCUMENT_DAMAGED: Final = _gauge(
+    "rubrica_document_damaged_timestamp_seconds",
+    "When a stored file was last found missing or altered.",
+)
 
 LOOP_LAG: Final = _gauge(
     "rubrica_event_loop_lag_seconds", "How late the event loop last woke its writer."

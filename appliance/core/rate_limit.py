@@ -19,9 +19,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from appliance.core.fair_queue import FairLimits, FairQueue
 from appliance.core.known_addresses import known_indexes, somebodys_indexes
 from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.unit_of_work import Database, Transaction
+from appliance.core.work_owner import WORK_OWNER
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -48,6 +50,18 @@ _ANYWHERE: Final = "anywhere"
 _FOR_EVER: Final = datetime(9000, 1, 1, tzinfo=UTC)
 _LOOK_AGAIN_S: Final = 0.05
 _WAIT_S: Final = 5.0
+_BEGINNINGS: Final = FairLimits(
+    places=2,
+    per_share=2,
+    per_party=2,
+    waiting=128,
+    waiting_per_share=64,
+    waiting_per_party=64,
+    retry_after_s=1,
+    # A refused try costs its statements too, and a flood of them comes at full speed.
+    group_part=0.1,
+)
+"""Tries that a process records at one time; strangers have a small part of the time."""
 """Longest wait for tries that are running."""
 _WAITING_MOST: Final = 64
 
@@ -107,6 +121,7 @@ class Throttle:
         self._clock = clock
         self._settings = settings
         self._waiting = 0
+        self._beginnings = FairQueue(_BEGINNINGS, "tries")
 
     async def begin(
         self,
@@ -134,7 +149,7 @@ class Throttle:
             The try, for `right`, `wrong` or `drop`.
 
         Raises:
-            ApplianceError: `RATE_LIMITED`, with `retryAfter`.
+            ApplianceError: `RATE_LIMITED`, with `retryAfter`; `OVERLOADED`.
         """
         known = known_indexes(self._lookup, person or account_index, address)
         loop = asyncio.get_running_loop()
@@ -143,7 +158,8 @@ class Throttle:
         while True:
             now = self._clock.now()
             new = NewAttempt(new_id(), now, address, account_index, kind, person, scope)
-            wait = await self._try(new, known, user)
+            async with self._beginnings.place(WORK_OWNER.get()):
+                wait = await self._try(new, known, user)
             if wait.s <= 0:
                 return Attempt(
                     new.id, known, somebodys_indexes(self._lookup, address)[0]

@@ -148,6 +148,7 @@ def _live(at: datetime) -> tuple[tuple[Column[Any], ColumnElement[bool]], ...]:
             tables.enrolment.c.code_index,
             and_(tables.enrolment.c.used.is_(None), tables.enrolment.c.until > at),
         ),
+        (tables.help_request.c.code_index, tables.help_request.c.ended.is_(None)),
         (tables.embed_session.c.token_index, tables.embed_session.c.until > at),
         (tables.embed_session.c.bearer_index, tables.embed_session.c.until > at),
         (tables.console_session.c.token_index, tables.console_session.c.until > at),

@@ -3,6 +3,9 @@
 Those for whom a process works take turns for its connections: of several connections
 no owner gets all, and who waits in vain is told `OVERLOADED`. The installation's own
 work passes: a worker that holds a claim has to finish it.
+
+A change that was made from an earlier state says so by a precondition, which its
+transaction checks first (`demanding`).
 """
 
 import asyncio
@@ -10,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
@@ -60,6 +63,63 @@ class Store:
         self._clock = transaction.clock
 
 
+class Demand(Protocol):
+    """A precondition of a change (`appliance.core.edit_versions`)."""
+
+    is_met: bool
+    """Set once a transaction that checked it is committed."""
+
+    @property
+    def is_held_by_use_case(self) -> bool:
+        """True if the use case calls `demand` after it has locked its rows."""
+
+    async def check(self, transaction: Transaction) -> None:
+        """Refuse the change if the precondition does not hold."""
+
+
+_demand: ContextVar[Demand | None] = ContextVar("rubrica.demand", default=None)
+
+
+@contextmanager
+def demanding(precondition: Demand | None) -> Iterator[None]:
+    """Have the next transaction that writes check a precondition first.
+
+    Later transactions of the block are further steps of the same change and check
+    nothing, once the first one is committed.
+
+    Args:
+        precondition: of the change; None: of what the block does, nothing is demanded.
+    """
+    token = _demand.set(precondition)
+    try:
+        yield
+    finally:
+        _demand.reset(token)
+
+
+def demand_here(precondition: Demand | None) -> None:
+    """Demand a precondition for the rest of this task, such as a request.
+
+    Args:
+        precondition: as of `demanding`.
+    """
+    _demand.set(precondition)
+
+
+async def demand(transaction: Transaction) -> None:
+    """Check the precondition of a use case that locks its rows by itself.
+
+    Args:
+        transaction: of the change, in which the rows are locked.
+
+    Raises:
+        ChangedMeanwhileError: it does not hold.
+    """
+    precondition = _demand.get()
+    if precondition is not None and precondition.is_held_by_use_case:
+        await precondition.check(transaction)
+
+
 class Database:
     """Transactions over the engines of one process.
 
@@ -107,7 +167,9 @@ class Database:
 
         Raises:
             ApplianceError: `OVERLOADED`, `STORE_UNAVAILABLE`.
+            ChangedMeanwhileError: a precondition does not hold (`demanding`).
         """
+        precondition = _demand.get()
         with store_faults(self._user):
             if not self._registered:
                 await self._register()
@@ -116,11 +178,18 @@ class Database:
                 self._engines.writing() as connection,
             ):
                 audit = SqlAudit(connection, self._writer, self._clock, self._head)
-                yield Transaction(connection, audit, self._clock)
+                transaction = Transaction(connection, audit, self._clock)
+                if precondition is not None and not (
+                    precondition.is_met or precondition.is_held_by_use_case
+                ):
+                    await precondition.check(transaction)
+                yield transaction
                 # Last, so that the writer's row is locked for the shortest
                 # time and a rollback leaves no hole in its numbers.
                 if audit.queued:
                     await audit.flush()
+            if precondition is not None:
+                precondition.is_met = True
 
     async def _register(self) -> None:
         """Give this process start its row, once."""

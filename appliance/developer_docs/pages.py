@@ -71,8 +71,8 @@ def page_text(lang: str, name: str, known: Mapping[str, str]) -> str:
     Args:
         lang: `es` or `en`.
         name: of one of `PAGES`.
-        known: what stands for `{web_url}`, `{iframe_url}`, `{base_url}` and
-            `{environment}`.
+        known: what stands for `{web_url}`, `{iframe_url}`, `{base_url}`,
+            `{environment}` and `{integrity}`.
     """
     text = _INCLUDE.sub(_included, _TEXTS[lang, name])
     shown = {f"vector_{each.name}": as_message(each) for each in vectors()}

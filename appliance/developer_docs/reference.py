@@ -179,8 +179,8 @@ def _codes(contents: Mapping[str, Any]) -> list[str]:
     return [
         code
         for content in contents.values()
-        for part in content["schema"].get("allOf", ())
-        for code in part.get("properties", {}).get("code", {}).get("enum", ())
+        for rule in content["schema"].get("dependentSchemas", {}).values()
+        for code in rule["properties"].get("code", {}).get("enum", ())
     ]
 
 
@@ -372,9 +372,13 @@ def _facets(
         if parts:
             # The one that asks for least.
             yield from _facets(document, min(parts, key=_asked))
+    if "if" in schema:
+        fulfilled = {"allOf": [schema["if"], schema.get("then", {})]}
+        yield from _facets(document, min(fulfilled, schema.get("else", {}), key=_asked))
     yield schema
 
 
 def _asked(schema: Mapping[str, Any]) -> int:
     """How much a schema asks for."""
-    return len(schema.get("required", ()))
+    parts = sum(map(_asked, schema.get("allOf", ())))
+    return parts + len(schema.get("required", ())) + ("if" in schema)

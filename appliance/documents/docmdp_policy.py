@@ -17,7 +17,8 @@ from appliance.domain.documents import (
     Inspection,
     SigningFacts,
 )
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import FIELD_READ_ONLY, ApplianceError, ErrorCode
+from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 
@@ -95,6 +96,35 @@ def check_permitted(
         raise ApplianceError(ErrorCode.SIGNERS_LOCKED_OUT)
 
 
+def lockout(
+    facts: SigningFacts, params: SignParameters, later: SignaturePreset
+) -> str | None:
+    """What of a signature leaves no place to a later one whose place is fixed.
+
+    Args:
+        facts: of the document that is signed.
+        params: of the signature.
+        later: what somebody who signs after it brings.
+
+    Returns:
+        The field of the command that is to blame: `campo` or `restriccion`. None: the
+        later one can sign.
+    """
+    if not later.fixed:
+        return None
+    theirs = later.given.params
+    own = None if params.field is None else facts.find(params.field)
+    if theirs.field is not None:
+        is_locked = own is not None and own.would_lock(theirs.field)
+        return "campo" if is_locked or theirs.field == params.field else None
+    # A new field that is seen is made under no restriction: see `new_field`.
+    if theirs.visible and params.restriction is not Restriction.NO_VALUE:
+        return "restriccion"
+    if own is not None and (own.closes or (theirs.visible and own.permits)):
+        return "campo"
+    return None
+
+
 def nearest_permitted(params: SignParameters, inspection: Inspection) -> SignParameters:
     """What comes nearest to parameters that name no field, for who chose none.
 
@@ -151,7 +181,8 @@ def obstacle(
         `PDF_LOCKED`, `SIGNATURE_FIELD_DEMANDS` or `SIGNERS_LOCKED_OUT`.
     """
     if field.locked:
-        return ApplianceError(ErrorCode.PDF_LOCKED)
+        sentence = FIELD_READ_ONLY if field.read_only else None
+        return ApplianceError(ErrorCode.PDF_LOCKED, sentence=sentence)
     needs = list(field.needs)
     if field.digests and not _OUR_DIGESTS & set(field.digests):
         needs.append("DigestMethod")

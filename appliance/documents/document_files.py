@@ -29,12 +29,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
+import structlog
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from appliance.core import metrics
 from appliance.domain.errors import (
+    DOCUMENTS_AWAY,
     ApplianceError,
     DocumentAlteredError,
     DocumentMissingError,
@@ -59,6 +62,7 @@ _TAG_BYTES: Final = 16
 _SEGMENT_BYTES: Final = 1_048_576
 _FIRST_BYTES: Final = _SEGMENT_BYTES - _HEADER_BYTES
 _SEGMENTS_AT_MOST: Final = 2**32
+_log = structlog.get_logger(__name__)
 _PIECE_BYTES: Final = 1_048_576
 """Of a file of before encryption, read at a time."""
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -126,11 +130,37 @@ def named_faults() -> Iterator[None]:
     except FileNotFoundError as exc:
         raise DocumentMissingError from exc
     except OSError as exc:
-        full = exc.errno in _FULL
-        code = ErrorCode.STORAGE_FULL if full else ErrorCode.STORE_UNAVAILABLE
-        raise ApplianceError(code) from exc
+        if exc.errno in _FULL:
+            raise ApplianceError(ErrorCode.STORAGE_FULL) from exc
+        code = ErrorCode.STORE_UNAVAILABLE
+        raise ApplianceError(code, sentence=DOCUMENTS_AWAY) from exc
     except DamagedError as exc:
         raise DocumentAlteredError from exc
+
+
+@contextmanager
+def reading(integrator: IntegratorId, sha256: str) -> Iterator[None]:
+    """Name what the disk says of one document, and report a damaged one.
+
+    Args:
+        integrator: whose.
+        sha256: what it is named by.
+
+    Raises:
+        DocumentMissingError: as `named_faults`.
+        DocumentAlteredError: as there.
+        ApplianceError: as there.
+    """
+    try:
+        with named_faults():
+            yield
+    except (DocumentMissingError, DocumentAlteredError) as exc:
+        metrics.DOCUMENT_DAMAGED.set_to_current_time()
+        kind = "missing" if isinstance(exc, DocumentMissingError) else "altered"
+        _log.warning(
+            "document.damaged", integrator=integrator, sha256=sha256, kind=kind
+        )
+        raise
 
 
 def name_of(integrator: IntegratorId, sha256: str) -> str:
@@ -167,11 +197,11 @@ def read_document(
         key: the integrator's; None where there is none.
 
     Raises:
-        ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+        ApplianceError: `STORE_UNAVAILABLE`; `DOCUMENT_DAMAGED`: missing or altered.
     """
     # A BytesIO grows in place and gives its buffer away uncopied.
     content = io.BytesIO()
-    with named_faults(), path.open("rb") as file:
+    with reading(integrator, sha256), path.open("rb") as file:
         size_bytes = os.fstat(file.fileno()).st_size
         reader = contents(file, size_bytes, integrator, sha256, key)
         for piece in hashed(reader, sha256):
@@ -203,6 +233,17 @@ def contents(
     if key is None:
         raise DamagedError
     return SealedReader(file, size_bytes, key, associated(integrator, sha256))
+
+
+def sealed_part(content: Iterable[bytes], start: int, end: int) -> Iterator[bytes]:
+    """Some of what is in a file that was encrypted; see `SealedReader.part`.
+
+    Raises:
+        DamagedError: it is not encrypted: no part of it can be checked.
+    """
+    if not isinstance(content, SealedReader):
+        raise DamagedError
+    return content.part(start, end)
 
 
 def hashed(pieces: Iterable[bytes], sha256: str) -> Iterator[bytes]:
@@ -376,17 +417,58 @@ class SealedReader:
         Raises:
             DamagedError: a piece is not what was written, or is not the last one.
         """
-        room = _FIRST_BYTES
         for number in range(self._segments):
-            last = number == self._segments - 1
-            sealed = self._file.read(room)
-            try:
-                yield self._aead.decrypt(
-                    _nonce(self._prefix, number, last=last), sealed, None
-                )
-            except InvalidTag as exc:
-                raise DamagedError from exc
-            room = _SEGMENT_BYTES
+            yield self._opened(number)
+
+    def part(self, start: int, end: int) -> Iterator[bytes]:
+        """Read some of what was sealed, in pieces of up to 1 MiB, each authentic.
+
+        The last segment is opened first: only it proves that nothing was cut off, so
+        that the size is the document's.
+
+        Args:
+            start: offset of the first byte.
+            end: offset after the last byte; not before `start`, nor past the end.
+
+        Raises:
+            DamagedError: a segment is not what was written.
+        """
+        final = self._segments - 1
+        at_end = self._opened(final)
+        for number in range(_segment_at(start), final + 1):
+            begins = _begin_of(number)
+            if begins >= end:
+                return
+            piece = at_end if number == final else self._opened(number)
+            yield piece[max(start - begins, 0) : end - begins]
+
+    def _opened(self, number: int) -> bytes:
+        """Open one segment.
+
+        Raises:
+            DamagedError: it is not what was written there.
+        """
+        begins = _begin_of(number) + number * _TAG_BYTES
+        self._file.seek(len(MAGIC) + _HEADER_BYTES + begins)
+        sealed = self._file.read(_FIRST_BYTES if number == 0 else _SEGMENT_BYTES)
+        nonce = _nonce(self._prefix, number, last=number == self._segments - 1)
+        try:
+            return self._aead.decrypt(nonce, sealed, None)
+        except InvalidTag as exc:
+            raise DamagedError from exc
+
+
+def _segment_at(offset: int) -> int:
+    """Number of the segment that has a document's byte."""
+    beyond = offset - (_FIRST_BYTES - _TAG_BYTES)
+    return 0 if beyond < 0 else 1 + beyond // (_SEGMENT_BYTES - _TAG_BYTES)
+
+
+def _begin_of(number: int) -> int:
+    """Offset in the document of a segment's first byte."""
+    if number == 0:
+        return 0
+    return _FIRST_BYTES - _TAG_BYTES + (number - 1) * (_SEGMENT_BYTES - _TAG_BYTES)
 
 
 class _Pieces:

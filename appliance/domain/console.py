@@ -12,15 +12,23 @@ from typing import Final, Generic, TypeVar
 
 from appliance.domain.audit import AuditRow
 from appliance.domain.errors import ApplianceError
-from appliance.domain.ids import IntegratorId, PersonId, RequestBatchId, RequestId
+from appliance.domain.ids import (
+    CredentialId,
+    IntegratorId,
+    PersonId,
+    RequestBatchId,
+    RequestId,
+)
 from appliance.domain.integrators.integrators import (
     ConsoleUser,
 )
 from appliance.domain.vocab import (
     BatchState,
+    CredentialState,
     EventKind,
     PersonState,
     RequestState,
+    RevocationReason,
     VouchedBy,
 )
 
@@ -99,6 +107,8 @@ class PeopleFilter:
     """Part of a name or CUIL, a certificate's serial, or a whole e-mail address."""
     state: PersonState | None = None
     locked: bool = False
+    asks_help: bool = False
+    """Those with a request for help that is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +122,7 @@ class PeopleQuery:
     """Only these, where a key named them."""
     state: PersonState | None = None
     locked: bool = False
+    asks_help: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +138,27 @@ class PersonRow:
     not_after: datetime | None
     """End of the active certificate, or None without one."""
     created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RevokedRow:
+    """A revoked certificate in the list."""
+
+    credential: CredentialId
+    person: PersonId
+    name: str
+    """Of the person, as recorded."""
+    state: CredentialState
+    """`revoking` until CRL and OCSP say so, then `revoked`."""
+    certificate: bytes = field(repr=False)
+    """DER; who writes to the record may write other bytes."""
+    revoked_at: datetime | None
+    """None for one of an outside CA, and for one that is still to be revoked."""
+    reason: RevocationReason | None
+    place: datetime
+    """By which the list is ordered."""
+    serial: str = ""
+    """Hexadecimal; empty for a certificate that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +364,8 @@ class HomeNumbers:
     """Usable API keys that were seen where they must never be."""
     ending: int
     """Certificates in use that end within 30 days."""
+    help: int = 0
+    """Requests for help that are open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +404,8 @@ class ConsoleSecret:
     user: ConsoleUser
     phc: str = field(repr=False)
     totp_sealed: bytes = field(repr=False)
+    last_step: int = 0
+    """The last TOTP step whose code was used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +415,8 @@ class ConsoleSessionRow:
     user: ConsoleUser
     created: datetime
     until: datetime
+    proven: datetime | None = None
+    """When a code was last given in it."""
 
 
 @dataclass(frozen=True, slots=True)

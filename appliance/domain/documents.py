@@ -17,7 +17,7 @@ from appliance.domain.canonical_json import canonical_json
 from appliance.domain.ids import DocumentId
 from appliance.domain.text.untrusted_json import boolean, docmdp, rect, text, texts
 
-INSPECTOR_VERSION = 10
+INSPECTOR_VERSION = 11
 """Raised whenever the same file would be described, or refused, differently."""
 MARKS_KEPT = 1000
 """Most signature fields whose place is told."""
@@ -250,6 +250,8 @@ class EmptyField:
     """Where it is shown; None together with `page`."""
     locked: bool = False
     """An earlier signature forbids to fill it, or it is read-only."""
+    read_only: bool = False
+    """Its maker marked it read-only, whatever signatures say."""
     closes: bool = False
     """Its own lock would forbid any signature in a field that is made later."""
     needs: tuple[str, ...] = ()
@@ -266,6 +268,15 @@ class EmptyField:
     """P of its own lock, 1 to 3: what may be changed once it is signed. None: all."""
     locks: bool = False
     """True if its own lock names fields that nobody fills in once it is signed."""
+    shuts: tuple[str, ...] = ()
+    """Names in its own lock that cover empty signature fields: those themselves, and
+    all below them."""
+
+    def would_lock(self, name: str) -> bool:
+        """Return whether signing it locks another empty field of that full name."""
+        return self.closes or any(
+            name == each or name.startswith(f"{each}.") for each in self.shuts
+        )
 
     @property
     def usable(self) -> bool:
@@ -477,7 +488,7 @@ def signing_facts_to_json(facts: SigningFacts) -> dict[str, Any]:
     """Write the facts; of a lock only where a field has one."""
     written = asdict(facts)
     for each in written["empty"]:
-        for name in ("permits", "locks"):
+        for name in ("permits", "locks", "read_only", "shuts"):
             if not each[name]:
                 del each[name]
     return written
@@ -513,10 +524,12 @@ def _empty_field(entry: Mapping[str, Any]) -> EmptyField:
         page=page,
         rect=None if sides is None else rect(sides),
         locked=boolean(entry["locked"]),
+        read_only=boolean(entry.get("read_only", False)),
         closes=boolean(entry["closes"]),
         needs=texts(entry["needs"], FIELDS_KEPT),
         digests=texts(entry["digests"], FIELDS_KEPT),
         certifies=certifies,
         permits=permits,
         locks=boolean(entry.get("locks", False)),
+        shuts=texts(entry.get("shuts", []), FIELDS_KEPT),
     )

@@ -76,7 +76,8 @@ def make_claim(email: str, dni: str | None, cuil: str | None) -> Claim:
     """
     if not cuil and not dni:
         raise FieldInvalidError("cuil", "XX-XXXXXXXX-X")
-    digits = parse_cuil(cuil.strip()) if cuil else None
+    email, dni = email.strip(" "), dni and dni.strip(" ")
+    digits = parse_cuil(cuil) if cuil else None
     if not dni:
         return Claim(email, None, digits)
     if not _DNI.fullmatch(dni):

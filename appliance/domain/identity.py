@@ -39,7 +39,7 @@ def parse_cuil(text: str, field: str = "cuil") -> str:
     """Read a person's CUIL, with or without dashes.
 
     Args:
-        text: `XX-XXXXXXXX-X` or eleven digits.
+        text: `XX-XXXXXXXX-X` or eleven digits; blanks around do not count.
         field: the name that an error gives to it.
 
     Returns:
@@ -51,7 +51,7 @@ def parse_cuil(text: str, field: str = "cuil") -> str:
 
     Source: facts "Argentina".
     """
-    match = _CUIL.fullmatch(text)
+    match = _CUIL.fullmatch(text.strip(" "))
     if match is None or match[1] not in _PERSON_TYPES:
         raise FieldInvalidError(field, "XX-XXXXXXXX-X")
     digits = match[1] + match[2]

@@ -44,6 +44,10 @@ WIRE_NAMES: Final[Mapping[str, str]] = {
 """Names of the spec, by the fields of `SignParameters`."""
 
 
+LOOK: Final = frozenset({"font_color", "font_name", "font_size", "font_style"})
+"""Fields that only the classic design of a stamp goes by."""
+
+
 @dataclass(frozen=True, slots=True)
 class SignParameters:
     """Everything of a signing command but the password, defaults filled in.
@@ -150,6 +154,11 @@ class GivenParameters:
     def all_of(cls, params: SignParameters) -> Self:
         """Parameters that leave nothing to others."""
         return cls(params, frozenset(WIRE_NAMES))
+
+    @classmethod
+    def place_of(cls, params: SignParameters) -> Self:
+        """Parameters of which all was chosen but the look of the words."""
+        return cls(params, frozenset(WIRE_NAMES) - LOOK)
 
     def also(self, **more: Any) -> "GivenParameters":
         """The same and more of them, by the fields of `SignParameters`."""

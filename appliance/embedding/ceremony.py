@@ -17,7 +17,13 @@ from appliance.documents.page_pictures import PagePictures, PageWanted
 from appliance.documents.quotas import SessionQuotas
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.embedding import Claim, EmbedSessionView, InitOrder, OpenedFrame
+from appliance.domain.embedding import (
+    Claim,
+    EmbedSessionDocument,
+    EmbedSessionView,
+    InitOrder,
+    OpenedFrame,
+)
 from appliance.domain.errors import (
     DOCUMENT_IS_KNOWN,
     ApplianceError,
@@ -25,7 +31,7 @@ from appliance.domain.errors import (
     PageOutOfRangeError,
 )
 from appliance.domain.ids import RequestId
-from appliance.domain.integrators.integrators import EmbedSession
+from appliance.domain.integrators.integrators import EmbedSession, PageKind
 from appliance.domain.ports import (
     BlobStore,
     DocumentBytes,
@@ -113,6 +119,20 @@ class Ceremony:
                 await SessionStore(transaction).by_host(session.id, self._clock.now())
                 session = replace(session, host_document=True)
         return OpenedFrame(opened.bearer, await self._views.view(session))
+
+    async def other_session(self, order: InitOrder) -> str:
+        """Public id of a token's session if it is not the page's; else empty.
+
+        What is wrong with a token, `init` says.
+        """
+        page = await self._sessions.page(None, order.page)
+        session = await self._sessions.page(order.token, None)
+        is_other = (
+            session.kind is PageKind.LIVE
+            and session.integrator_code == page.integrator_code
+            and session.session_public_id != page.session_public_id
+        )
+        return session.session_public_id if is_other else ""
 
     async def _check_page(self, order: InitOrder) -> None:
         """Keep a token from being used past its own integrator's list of origins.
@@ -257,10 +277,13 @@ class Ceremony:
         async with self._store.write() as transaction:
             await SessionStore(transaction).by_host(session.id, self._clock.now())
 
-    async def document(self, session: EmbedSession) -> tuple[str, DocumentStream]:
-        """The document to be signed: its name and bytes.
+    async def document(
+        self, session: EmbedSession
+    ) -> tuple[EmbedSessionDocument, DocumentStream]:
+        """The document to be signed, and its bytes.
 
         That the page has fetched it does not mean that anybody read it: see `saw`.
+        Whatever part of it the page takes, it counts as fetched by its hash.
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `STORE_UNAVAILABLE`.
@@ -271,7 +294,7 @@ class Ceremony:
         integrator = session.integrator.id
         pdf = await self._documents.stream(integrator, view.document.sha256)
         await self._note_shown(view)
-        return view.document.name, pdf
+        return view.document, pdf
 
     async def _note_shown(self, view: EmbedSessionView) -> None:
         """Record what the signer fetched: signing elsewhere goes by it, too."""

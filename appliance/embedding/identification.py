@@ -14,7 +14,7 @@ from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.embedding import Claim
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, CodeUsedError, ErrorCode
 from appliance.domain.identity import Person
 from appliance.domain.ids import PersonId
 from appliance.domain.integrators.integrators import EmbedSession
@@ -133,6 +133,8 @@ class EmbedSessionIdentity:
             The session with the signer proven, and all that came meanwhile.
 
         Raises:
+            CodeUsedError: the code is right and was used before; it does not count
+                as a wrong one.
             ApplianceError: `OTP_INVALID`, `RATE_LIMITED`; `SESSION_CODES` when the
                 session has tried as many as it may; `IDENTITY_MISMATCH` when
                 nobody was matched; `SESSION_IN_USE`, `SESSION_TOKEN_EXPIRED`.
@@ -150,6 +152,9 @@ class EmbedSessionIdentity:
         try:
             await self._progress.count_code(session, self._codes)
             proven = await self._use(session, person, code, attempt)
+        except CodeUsedError:
+            await self._wrong(session, person, attempt, used=True)
+            raise
         except ApplianceError:
             async with self._store.write() as transaction:
                 await self._throttle.drop(transaction, attempt)
@@ -167,6 +172,7 @@ class EmbedSessionIdentity:
         In one transaction: the same call a moment later finds both.
 
         Raises:
+            CodeUsedError: it was used before.
             ApplianceError: as of `SessionSteps.set_otp_in`; the code is not used.
         """
         async with self._store.read() as transaction:
@@ -182,23 +188,32 @@ class EmbedSessionIdentity:
             return None
         async with self._store.write() as transaction:
             if not await LoginSecretStore(transaction).advance_step(person, step):
-                return None
+                last = max(secret.last_step, step)
+                raise CodeUsedError(totp.next_code_in(step, last, self._clock))
             if await self._throttle.is_elsewhere(transaction, attempt, person):
                 transaction.audit.add(signed_in_elsewhere(person))
             await self._throttle.right(transaction, attempt)
             return await self._progress.set_otp_in(transaction, session, person)
 
     async def _wrong(
-        self, session: EmbedSession, person: PersonId, attempt: Attempt
+        self,
+        session: EmbedSession,
+        person: PersonId,
+        attempt: Attempt,
+        *,
+        used: bool = False,
     ) -> None:
+        """Record a code that is not right; one that was used counts as no wrong try."""
+        end = self._throttle.drop if used else self._throttle.wrong
+        more = {"codeUsed": True} if used else {}
         async with self._store.write() as transaction:
-            await self._throttle.wrong(transaction, attempt)
+            await end(transaction, attempt)
             transaction.audit.add(
                 AuditEvent(
                     EventKind.SESSION_OTP_WRONG,
                     "anonymous",
                     integrator=session.integrator.id,
-                    detail={"session": session.public_id, "person": person},
+                    detail={"session": session.public_id, "person": person, **more},
                 )
             )
 

@@ -155,6 +155,7 @@ class EmbedSessionSigning:
                 transaction,
                 replace(view.document.look, visible=True),
                 view.session.integrator.id,
+                self._stamping.defaults(GivenParameters(), view.document.preset),
             )
         now = self._clock.now()
         params = _chosen(view.document, choice, named, now, details)
@@ -190,7 +191,8 @@ class EmbedSessionSigning:
             await self.go_wrong(session)
         command = SignCommand(
             request=session.request,
-            given=GivenParameters.all_of(placed.params),
+            # The look is the request's, whose fields count where these are not given.
+            given=GivenParameters.place_of(placed.params),
             password=secret,
             if_match=order.seen,
         )

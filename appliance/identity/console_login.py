@@ -10,7 +10,7 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from appliance.core.login_attempt_store import LoginAttemptStore
@@ -29,6 +29,7 @@ from appliance.domain.integrators.integrators import (
     NewConsoleUser,
 )
 from appliance.domain.login import AttemptKind
+from appliance.domain.new_password import check_new
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.text.unicode_nfc import nfc
 from appliance.domain.vocab import Environment, EventKind
@@ -68,22 +69,26 @@ class SignIn:
     """Six digits."""
 
 
-def console_password(password: str) -> bytes:
+def console_password(password: str, name: str) -> bytes:
     """A new password of an administrator, as it is hashed.
 
     Args:
         password: 12 characters or more in NFC, up to 1024 bytes of UTF-8.
+        name: of the administrator.
 
     Raises:
-        FieldInvalidError: `password`.
+        FieldInvalidError: `password`: too short or long, or weak
+            (`appliance.domain.new_password`).
     """
     if len(nfc(password, MAX_BYTES) or "") < _LEAST_CHARS:
         raise FieldInvalidError("password", PASSWORD_ALLOWED)
     try:
-        return normalize(password)
+        encoded = normalize(password)
     except FieldInvalidError as exc:
         # It tells the limit of another password.
         raise FieldInvalidError("password", PASSWORD_ALLOWED) from exc
+    check_new(password, "password", (name,))
+    return encoded
 
 
 def check_name(name: str) -> None:
@@ -157,7 +162,7 @@ class ConsoleLogin:
             ApplianceError: `ALREADY_EXISTS`.
         """
         check_name(name)
-        encoded = console_password(password)
+        encoded = console_password(password, name)
         user = ConsoleUser(new_id(), name, self._clock.now())
         seed = totp.new_seed()
         secret = ConsoleSecret(
@@ -230,7 +235,8 @@ class ConsoleLogin:
             transaction.audit.add(
                 AuditEvent(EventKind.CONSOLE_LOGIN_COMPLETED, user.actor)
             )
-        return NewConsoleSession(token, ConsoleSession(user, until, self._csrf(token)))
+        session = ConsoleSession(user, until, self._csrf(token), now)
+        return NewConsoleSession(token, session)
 
     async def by_token(self, token: str, *, active: bool = True) -> ConsoleSession:
         """The session of a cookie.
@@ -256,7 +262,18 @@ class ConsoleLogin:
         if active and until - row.until >= _STRIDE:
             async with self._store.write() as transaction:
                 await ConsoleUserStore(transaction).prolong_session(indexes, until)
-        return ConsoleSession(row.user, max(row.until, until), self._csrf(token))
+        csrf = self._csrf(token)
+        return ConsoleSession(row.user, max(row.until, until), csrf, row.proven)
+
+    async def former_user(self, token: str) -> str | None:
+        """Return the id of a session's user, over or not; None for an unknown one.
+
+        Args:
+            token: the cookie's value, as it came.
+        """
+        async with self._store.read() as transaction:
+            row = await ConsoleUserStore(transaction).session(self._indexes(token))
+        return None if row is None else row.user.id
 
     async def confirm(self, session: ConsoleSession, code: str, address: str) -> None:
         """Have a signed-in user prove themselves again, by a fresh code.
@@ -284,6 +301,20 @@ class ConsoleLogin:
             await Throttle.wrong(transaction, attempt)
             transaction.audit.add(AuditEvent(EventKind.CONSOLE_CODE_WRONG, user.actor))
         raise ApplianceError(ErrorCode.OTP_INVALID)
+
+    async def note_proof(self, token: str) -> datetime:
+        """Record that the user of a session has just given a code.
+
+        Args:
+            token: the cookie's value; of a session that is over, nothing is recorded.
+
+        Returns:
+            The time of it.
+        """
+        now = self._clock.now()
+        async with self._store.write() as transaction:
+            await ConsoleUserStore(transaction).note_proof(self._indexes(token), now)
+        return now
 
     async def witness(
         self, session: ConsoleSession, typed: SignIn, address: str

@@ -162,16 +162,17 @@ class ConsoleUsers:
         return ended
 
     @staticmethod
-    def check_password(password: str) -> None:
+    def check_password(password: str, name: str) -> None:
         """See whether a password will do.
 
         Args:
-            password: 12 characters or more, up to 1024 bytes.
+            password: 12 characters or more, up to 1024 bytes, none that is weak.
+            name: of the administrator.
 
         Raises:
             FieldInvalidError: `password`.
         """
-        console_password(password)
+        console_password(password, name)
 
     async def set_password(
         self,
@@ -195,7 +196,7 @@ class ConsoleUsers:
             FieldInvalidError: `password`.
             ApplianceError: `CONSOLE_USER_NOT_FOUND`.
         """
-        phc = await self._passwords.hash(console_password(password))
+        phc = await self._passwords.hash(console_password(password, name))
         async with self._store.write() as transaction:
             user = (await _found(transaction, name)).user
             await ConsoleUserStore(transaction).set_password(user.id, phc)

@@ -27,6 +27,7 @@ from appliance.domain.console import EnrolmentRow
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import ChosenSecrets, Contact, Person
 from appliance.domain.integrators.integrators import Enrolled, EnrolmentView
+from appliance.domain.new_password import check_new, own_words, weakness
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind, PersonState, TaskKind
@@ -57,6 +58,10 @@ class Fault(StrEnum):
     SHORT = "short"
     UNUSABLE = "unusable"
     """Too long, or with what no password can have."""
+    COMMON = "common"
+    """A common password; see `appliance.domain.new_password`."""
+    OWN = "own"
+    """It consists of the person's name, CUIL or e-mail address."""
     SAME = "same"
     """The signing password is the login password."""
     NO_CODE = "no_code"
@@ -135,12 +140,7 @@ class Enrolment:
                 `ENROLMENT_USED`.
         """
         found = await self._find(code)
-        email = self._sealer.open(
-            found.contact.email_sealed,
-            table="person",
-            row=found.person.id,
-            column="email_sealed",
-        ).decode()
+        email = self._email(found)
         if not _CODE.fullmatch(opening):
             opening = secrets.token_urlsafe(_OPENING_BYTES)
         seed = totp.seed_of(found.secret, opening)
@@ -179,6 +179,9 @@ class Enrolment:
             except FieldInvalidError:
                 is_short = len(password) < MIN_BYTES
                 wrong[name] = Fault.SHORT if is_short else Fault.UNUSABLE
+                continue
+            if (weak := weakness(password, self._own_words(found))) is not None:
+                wrong[name] = Fault(weak.value)
         if not wrong and typed["login_password"] == typed["signing_password"]:
             wrong["signing_password"] = Fault.SAME
         if not totp.is_code(choice.totp_code):
@@ -186,6 +189,17 @@ class Enrolment:
         elif self._step(found, choice) is None:
             wrong["totp_code"] = Fault.WRONG_CODE
         return wrong
+
+    def _email(self, found: "_Found") -> str:
+        return self._sealer.open(
+            found.contact.email_sealed,
+            table="person",
+            row=found.person.id,
+            column="email_sealed",
+        ).decode()
+
+    def _own_words(self, found: "_Found") -> tuple[str, ...]:
+        return own_words(found.person, self._email(found))
 
     def _step(self, found: "_Found", choice: Choice) -> int | None:
         """The step whose code was typed, of the seed that was shown with it."""
@@ -206,8 +220,8 @@ class Enrolment:
                 on.
 
         Raises:
-            FieldInvalidError: a password is not 8 to 1024 bytes, or both are
-                the same.
+            FieldInvalidError: a password is not 8 to 1024 bytes, or weak
+                (`appliance.domain.new_password`), or both are the same.
             ApplianceError: `OTP_INVALID`; `ENROLMENT_UNKNOWN`,
                 `ENROLMENT_EXPIRED`, `ENROLMENT_USED`.
             HsmUnavailableError: no host can make a key now; the link stays good.
@@ -215,6 +229,9 @@ class Enrolment:
         found = await self._find(code)
         login = normalize(choice.login_password, "login_password")
         signing = normalize(choice.signing_password, "signing_password")
+        own = self._own_words(found)
+        check_new(choice.login_password, "login_password", own)
+        check_new(choice.signing_password, "signing_password", own)
         check_differ(login, signing)
         step = self._step(found, choice)
         if step is None:
@@ -285,13 +302,7 @@ class Enrolment:
 
         What strangers tried at CUIL and address before does not count.
         """
-        person = found.person
-        email = self._sealer.open(
-            found.contact.email_sealed,
-            table="person",
-            row=person.id,
-            column="email_sealed",
-        ).decode()
+        person, email = found.person, self._email(found)
         await LoginAttemptStore(transaction).forget(
             account_indexes(self._lookup, person.cuil, email), person.id
         )

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-import pyotp
-
 from appliance.core.login_attempt_store import LoginAttemptStore
 from appliance.core.rate_limit import Attempt, Throttle
 from appliance.core.secrets.password_hashing import Passwords
@@ -21,6 +19,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     LOGIN_OVER,
     ApplianceError,
+    CodeUsedError,
     ErrorCode,
     FieldInvalidError,
 )
@@ -197,6 +196,8 @@ class Login:
             The access token.
 
         Raises:
+            CodeUsedError: the code is right and was used before; it does not count
+                as a wrong one.
             ApplianceError: `OTP_INVALID`; `LOGIN_FAILED` when the login token
                 is unknown or over; `RATE_LIMITED`, `STORE_UNAVAILABLE`.
 
@@ -217,7 +218,21 @@ class Login:
         if pending is None:
             await self._wrong(attempt, None, EventKind.LOGIN_OTP_WRONG)
             raise ApplianceError(ErrorCode.LOGIN_FAILED, sentence=LOGIN_OVER)
-        if not await self._use_code(pending, code.strip(" "), attempt):
+        try:
+            is_right = await self._use_code(pending, code.strip(" "), attempt)
+        except CodeUsedError:
+            # Who typed it knew it, so it is no wrong try.
+            async with self._store.write() as transaction:
+                await self._throttle.drop(transaction, attempt)
+                transaction.audit.add(
+                    AuditEvent(
+                        EventKind.LOGIN_OTP_WRONG,
+                        "anonymous",
+                        detail={"person": pending.person, "codeUsed": True},
+                    )
+                )
+            raise
+        if not is_right:
             await self._wrong(attempt, pending.person, EventKind.LOGIN_OTP_WRONG)
             raise ApplianceError(ErrorCode.OTP_INVALID)
         return await self._tokens.issue(pending.person, FACTORS, self._clock.now())
@@ -238,11 +253,9 @@ class Login:
             secret = await LoginSecretStore(transaction).secret(person)
         if secret is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-        now_s = self._clock.now().timestamp()
-        step = max(int(now_s) // STEP_S, secret.last_step + 1)
-        # A code is accepted from one step before its own.
-        wait_s = max(0.0, (step - 1) * STEP_S - now_s)
-        return pyotp.TOTP(self._seed(person, secret)).generate_otp(step), wait_s
+        return totp.next_unused(
+            self._seed(person, secret), secret.last_step, self._clock
+        )
 
     async def _account(self, user: str) -> _Account:
         """Find whom a sign-in is about.
@@ -281,7 +294,11 @@ class Login:
     async def _use_code(
         self, pending: PendingLogin, code: str, attempt: Attempt
     ) -> bool:
-        """Use a code up, and the login token with it; False if it is not right."""
+        """Use a code up, and the login token with it; False if it is not right.
+
+        Raises:
+            CodeUsedError: it was used before.
+        """
         async with self._store.read() as transaction:
             person = await PersonStore(transaction).get(pending.person)
             secret = await LoginSecretStore(transaction).secret(pending.person)
@@ -294,7 +311,8 @@ class Login:
             # Two conditional updates: of any number of calls with one code,
             # or with one login token, one gets past both.
             if not await LoginSecretStore(transaction).advance_step(person.id, step):
-                return False
+                last = max(secret.last_step, step)
+                raise CodeUsedError(totp.next_code_in(step, last, self._clock))
             if not await LoginAttemptStore(transaction).consume(pending.attempt):
                 return False
             transaction.audit.add(

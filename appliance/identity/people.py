@@ -19,6 +19,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import NewPerson, Person, certificate_name, parse_cuil
 from appliance.domain.ids import PersonId, TaskId, new_id
+from appliance.domain.new_password import check_new, own_words
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.identity import totp
@@ -197,6 +198,9 @@ def _checked(order: NewPersonOrder) -> tuple[Person, str]:
         normalize(order.login_password, "login_password"),
         normalize(order.signing_password, "signing_password"),
     )
+    own = own_words(person, email)
+    check_new(order.login_password, "login_password", own)
+    check_new(order.signing_password, "signing_password", own)
     return person, email
 
 

@@ -4,6 +4,7 @@ Source: RFC 6238; RFC 4226, 4, R6 (160 bits of seed).
 """
 
 import hmac
+import math
 import re
 import secrets
 from base64 import b32encode
@@ -76,3 +77,42 @@ def step_of(seed: str, code: str, clock: Clock) -> int | None:
         if hmac.compare_digest(totp.generate_otp(step), code):
             found = step
     return found
+
+
+def next_unused(seed: str, last_step: int, clock: Clock) -> tuple[str, float]:
+    """Make the next code that was not used yet, for people who have no telephone.
+
+    Args:
+        seed: in base32.
+        last_step: the last step whose code was used; 0 for none.
+        clock: the time.
+
+    Returns:
+        The code, and the seconds until it is accepted (0: now).
+    """
+    now_s = clock.now().timestamp()
+    step = max(int(now_s) // STEP_S, last_step + 1)
+    # A code is accepted from one step before its own.
+    wait_s = max(0.0, (step - 1) * STEP_S - now_s)
+    return pyotp.TOTP(seed, interval=STEP_S).generate_otp(step), wait_s
+
+
+def next_code_in(step: int, last: int, clock: Clock) -> int:
+    """Seconds until an app that shows a used code shows one that works.
+
+    The app may be ahead of this clock, so count from the code that was typed.
+
+    Args:
+        step: of the code that was typed.
+        last: the last step that was used.
+        clock: the time.
+
+    Returns:
+        0 where the code is an older one: the app may show another one by now.
+    """
+    now_s = clock.now().timestamp()
+    now = int(now_s) // STEP_S
+    if step < now:
+        return 0
+    left_s = math.ceil((now + 1) * STEP_S - now_s)
+    return left_s + STEP_S * max(last - step, 0)

@@ -130,6 +130,7 @@ class BackendBatchOrders:
                 ready.signer.by,
                 len(documents),
                 sum(each.is_settled for each in documents),
+                openings=order.openings,
             )
             await self._hold(transaction, whose, order.documents)
             await kept.handed_on(transaction, now)
@@ -140,7 +141,12 @@ class BackendBatchOrders:
             await BatchQueue(transaction).add(batch, wanted, documents)
             await key.stands_for(transaction, batch.id, now)
             transaction.audit.add(
-                batch_event(EventKind.BATCH_RECEIVED, asking.actor, batch)
+                batch_event(
+                    EventKind.BATCH_RECEIVED,
+                    asking.actor,
+                    batch,
+                    openings=batch.openings.value,
+                )
             )
         await self._notifier.notify(batch.id)
         return MadeBatch(batch.id, is_repeated=False)

@@ -223,6 +223,8 @@ class BatchPreparation:
         found = Faults()
         for each in documents:
             if each.fault is not None and not found.is_full:
+                # Its field says the place alone, which no person looks up.
+                each.fault.extras.setdefault("documento", each.name)
                 found.add(each.fault)
         if not found.found:
             for late in await self._late_faults(claim, documents):

@@ -34,6 +34,7 @@ from appliance.integration.order_keys import MadeBefore, OrderKey, is_key_known
 from appliance.integration.orders import ProcessOrder
 from appliance.integration.refusals import refused_within
 from appliance.requests.intake import Intake
+from appliance.requests.lockouts import TurnOfSigner, lockouts
 from appliance.requests.presets import Presets
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.recording import NewProcess, NewSigner, record
@@ -134,10 +135,12 @@ class BackendOrders:
         """Who signs, and what each brings to the signature.
 
         Raises:
-            ApplianceError: all those of `Presets.settle`, with the field.
+            ApplianceError: all those of `Presets.settle`, with the field;
+                `SIGNERS_LOCKED_OUT` for whoever leaves another one no place.
         """
         signers: list[NewSigner] = []
-        document, faults = ready.document.stored, Faults()
+        original = document = ready.document.stored
+        faults = Faults()
         came = ready.document.came
         pdf = None if came is None else came[1].pdf
         turns = [
@@ -153,7 +156,8 @@ class BackendOrders:
                 continue
             with faults.collected(), refused_within(f"{SIGNERS}[{place}].sello"):
                 preset = await self._presets.settle(
-                    document,
+                    # Who would lock out a fixed one is told below, and not that one.
+                    original if named.wished.fixed else document,
                     named.wished,
                     person,
                     followed=turns[place] < turns[-1] or is_shared,
@@ -169,6 +173,13 @@ class BackendOrders:
                 taken.add(params.field)
                 document = _after(document, params.restriction)
                 signers.append(NewSigner(person.id, named.by, preset, named.turn))
+        faults.demand_none()
+        presets = (each.preset for each in signers)
+        placed = [*map(TurnOfSigner, turns, presets)]
+        for place, field in lockouts(original.inspection.signing, placed).items():
+            blamed = {"field": f"{SIGNERS}[{place}].sello.{field}"}
+            code = ErrorCode.SIGNERS_LOCKED_OUT
+            faults.add(ApplianceError(code, extras=dict[str, object](blamed)))
         faults.demand_none()
         return signers
 

@@ -14,7 +14,7 @@ from appliance.domain.errors import ApplianceError
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.preset import WishedPreset
 from appliance.domain.requests.process import NamedBy, ProcessNote
-from appliance.domain.vocab import SignatureLevel
+from appliance.domain.vocab import Openings, SignatureLevel
 
 _T = TypeVar("_T")
 
@@ -110,6 +110,7 @@ class BatchOrder:
     expires: datetime | None = None
     level: SignatureLevel | None = None
     idempotency_key: str | None = None
+    openings: Openings = Openings.ALL
     faults: tuple[ApplianceError, ...] = field(default=(), repr=False)
     """What is wrong with how it is written: it is never made, but what is wrong with
     the rest of it is told as well."""
@@ -137,6 +138,8 @@ class BatchOrder:
             **_said(self.note),
             "expires": self.expires and self.expires.isoformat(),
             "level": self.level,
+            # Not where all are: orders of before have the same fingerprint.
+            **({} if self.openings is Openings.ALL else {"openings": self.openings}),
         }
         return hashlib.sha256(await asyncio.to_thread(canonical_json, told)).hexdigest()
 

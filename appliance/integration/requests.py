@@ -5,7 +5,7 @@ What belongs to another integrator is as absent as what does not exist.
 Source: docs/integration.md.
 """
 
-from appliance.core.unit_of_work import Database, Transaction
+from appliance.core.unit_of_work import Database, Transaction, demand
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -130,6 +130,7 @@ class BackendRequests:
             self._store.write() as transaction,
         ):
             first = await _hold(transaction, asking.integrator.id, wanted)
+            await demand(transaction)
             if for_signers and first.state not in UNFINISHED:
                 raise ApplianceError(
                     ErrorCode.STATE, params={"estado": first.state.value}

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import Person, certificate_name, cuils_of
 from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId, TaskId
 from appliance.domain.integrators.integrators import IntegratorCaller
@@ -46,6 +46,8 @@ _NAME_BYTES: Final = 42
 _DOMAIN: Final = "prueba.invalid"
 """Never delivered to anybody (RFC 2606)."""
 _FIRST_DNI: Final = 98_000_000
+_DNI: Final = slice(2, 10)
+"""Digits of a CUIL."""
 _DNIS: Final = 2_000_000
 """From there on none was ever given to anybody."""
 _TRIES: Final = 5
@@ -125,12 +127,13 @@ class SignersForTests:
         """Make somebody up who can sign; waits a while for the certificate.
 
         Raises:
-            FieldInvalidError: `nombre`, `email`.
+            FieldInvalidError: `nombre`; `cuil` or `email` that somebody real may have.
             ApplianceError: `NOT_FOUND` in PROD; `TEST_SIGNERS_TOO_MANY`;
                 `ALREADY_EXISTS` for a CUIL or an address that somebody has.
             HsmUnavailableError: no host can make a key now.
         """
         self._demand_preprod()
+        _demand_nobodys(order)
         for left in reversed(range(_TRIES)):
             cuil = order.cuil or _made_up_cuil()
             try:
@@ -317,6 +320,21 @@ class SignersForTests:
             found.created,
             SignerState(person.cuil, person.state, refusal, person.id),
         )
+
+
+def _demand_nobodys(order: SignerForTestsOrder) -> None:
+    """Refuse CUIL and address that are not reserved for test signers.
+
+    Else an integrator could keep anybody real from ever being enrolled.
+
+    Raises:
+        FieldInvalidError: `cuil`, `email`.
+    """
+    if order.cuil is not None and int(order.cuil[_DNI]) < _FIRST_DNI:
+        raise FieldInvalidError("cuil", f"a DNI of {_FIRST_DNI} or more")
+    domain = (order.email or _DOMAIN).rpartition("@")[2].casefold()
+    if domain != _DOMAIN and not domain.endswith(f".{_DOMAIN}"):
+        raise FieldInvalidError("email", f"…@{_DOMAIN}")
 
 
 def _marked(name: str) -> str:

@@ -223,14 +223,13 @@ class ApiKeys:
                 `networks`.
         """
         now = self._clock.now()
-        if not scopes:
-            raise FieldInvalidError("scopes", [*ApiKeyScope])
+        check_scopes(scopes)
         if expires is not None and expires <= now:
             raise FieldInvalidError("expires", "a time to come")
         text = new_api_key(self._environment)
         key = KeyView(
             id=text.id,
-            label=words(label, "label", _LABEL_CHARS),
+            label=checked_label(label),
             hint=text.hint,
             created=now,
             expires=expires,
@@ -246,17 +245,45 @@ class ApiKeys:
         return NewKey(key, text.text)
 
 
-async def integrator_of(transaction: Transaction, code: str) -> IntegratorView:
+def check_scopes(scopes: Collection[ApiKeyScope]) -> None:
+    """Refuse a key that may do nothing.
+
+    Args:
+        scopes: what it may do.
+
+    Raises:
+        FieldInvalidError: `scopes`.
+    """
+    if not scopes:
+        raise FieldInvalidError("scopes", [*ApiKeyScope])
+
+
+def checked_label(label: str) -> str:
+    """Read a key's label.
+
+    Args:
+        label: as typed.
+
+    Raises:
+        FieldInvalidError: `label`.
+    """
+    return words(label, "label", _LABEL_CHARS)
+
+
+async def integrator_of(
+    transaction: Transaction, code: str, *, lock: bool = False
+) -> IntegratorView:
     """An integrator by code.
 
     Args:
         transaction: the caller's.
         code: of the integrator.
+        lock: keep it from others until the transaction ends.
 
     Raises:
         ApplianceError: `INTEGRATOR_NOT_FOUND`.
     """
-    found = await IntegratorStore(transaction).get(code)
+    found = await IntegratorStore(transaction).get(code, lock=lock)
     if found is None:
         raise ApplianceError(ErrorCode.INTEGRATOR_NOT_FOUND)
     return found

@@ -43,9 +43,13 @@ class IntegratorStore(Store):
         rows = await self._connection.execute(integrator_views())
         return [integrator_view(row) for row in rows]
 
-    async def get(self, code: str) -> IntegratorView | None:
-        """An integrator by code."""
-        row = await self._one(select(*_WHOSE).where(integrator.c.code == code))
+    async def get(self, code: str, *, lock: bool = False) -> IntegratorView | None:
+        """An integrator by code; `lock` keeps others from changing it."""
+        query = select(*_WHOSE).where(integrator.c.code == code)
+        if lock:
+            # Sessions and keys that refer to it can be added meanwhile.
+            query = query.with_for_update(key_share=True)
+        row = await self._one(query)
         return None if row is None else integrator_view(row)
 
     async def by_id(self, wanted: IntegratorId) -> IntegratorView | None:
@@ -59,7 +63,7 @@ class IntegratorStore(Store):
         Raises:
             ApplianceError: `ALREADY_EXISTS` for a code in use.
         """
-        await self._add(insert(integrator).values(**asdict(new)), "code")
+        await self._add(insert(integrator).values(**asdict(new)), "code", new.code)
 
     async def change(self, changed: IntegratorView) -> None:
         """Set all but code and creation."""
@@ -201,6 +205,7 @@ class IntegratorStore(Store):
                 **asdict(new), integrator=whose, created=at
             ),
             "origin",
+            new.origin,
         )
         await self._connection.execute(
             delete(blocked_origin).where(
@@ -320,7 +325,7 @@ class IntegratorStore(Store):
         row: Row[Any] | None = (await self._connection.execute(query)).one_or_none()
         return row
 
-    async def _add(self, statement: Any, field: str) -> None:
+    async def _add(self, statement: Any, field: str, value: str) -> None:
         """Insert a row.
 
         Raises:
@@ -330,7 +335,7 @@ class IntegratorStore(Store):
             await self._connection.execute(statement)
         except IntegrityError as exc:
             raise ApplianceError(
-                ErrorCode.ALREADY_EXISTS, params={"field": field}
+                ErrorCode.ALREADY_EXISTS, params={"field": field, "value": value}
             ) from exc
 
 

@@ -1,6 +1,7 @@
 """Integrators, and the origins whose pages may show the frame.
 
-Every change is recorded with what was before and what is after.
+Every change is recorded with what was before and what is after. Each holds the
+integrator's row: two at once change one after the other, each what it was given.
 
 Source: decisions "Sessions, integrators, people".
 """
@@ -38,6 +39,62 @@ _Domains = list[DomainView]
 _Blocked = list[BlockedView]
 
 
+def check_code(code: str) -> None:
+    """Refuse what no integrator can have as its code.
+
+    Args:
+        code: as typed.
+
+    Raises:
+        FieldInvalidError: `code`.
+    """
+    if not _CODE.fullmatch(code):
+        raise FieldInvalidError("code", "a-z, 0-9 and -, up to 40")
+
+
+def checked_name(name: str) -> str:
+    """Read an integrator's name.
+
+    Args:
+        name: as typed.
+
+    Raises:
+        FieldInvalidError: `name`.
+    """
+    return words(name, "name", _NAME_CHARS)
+
+
+def checked_reminders(days: Collection[int]) -> tuple[int, ...]:
+    """Read the days after which signers are reminded: each once, the first first.
+
+    Args:
+        days: as typed.
+
+    Raises:
+        FieldInvalidError: `reminder_days`.
+    """
+    told = tuple(sorted({*days}))
+    if told and (len(told) > _REMINDERS or told[0] < 1 or told[-1] > _LATEST_REMINDER):
+        raise FieldInvalidError("reminder_days", "up to 5 numbers from 1 to 60")
+    return told
+
+
+def check_sign_url(sign_url: str) -> None:
+    """Refuse what signers cannot be sent to.
+
+    Args:
+        sign_url: as typed; empty for none.
+
+    Raises:
+        FieldInvalidError: `sign_url`.
+    """
+    if sign_url and not is_sign_url(sign_url):
+        raise FieldInvalidError(
+            "sign_url",
+            "https://… , with {procesoId}, {solicitudId} or {loteId} if you like",
+        )
+
+
 class Integrators(ApiKeys):
     """The use cases of whoever administers integrators, their keys included."""
 
@@ -68,12 +125,11 @@ class Integrators(ApiKeys):
             FieldInvalidError: `code` or `name`.
             ApplianceError: `ALREADY_EXISTS`.
         """
-        if not _CODE.fullmatch(code):
-            raise FieldInvalidError("code", "a-z, 0-9 and -, up to 40")
+        check_code(code)
         new = IntegratorView(
             id=IntegratorId(new_id()),
             code=code,
-            name=words(name, "name", _NAME_CHARS),
+            name=checked_name(name),
             delivery_limit_bytes=DELIVERY_LIMIT_BYTES,
             may_vouch=False,
             created=self._clock.now(),
@@ -122,7 +178,7 @@ class Integrators(ApiKeys):
                 "event_prefix", "a-z, then a-z, 0-9 and -, up to 32"
             )
         async with self._store.write() as transaction:
-            before = await integrator_of(transaction, code)
+            before = await integrator_of(transaction, code, lock=True)
             after = replace(
                 before,
                 event_prefix=(
@@ -130,7 +186,7 @@ class Integrators(ApiKeys):
                     if event_prefix is None
                     else event_prefix or None
                 ),
-                name=before.name if name is None else words(name, "name", _NAME_CHARS),
+                name=before.name if name is None else checked_name(name),
                 delivery_limit_bytes=(
                     before.delivery_limit_bytes if limit is None else limit
                 ),
@@ -161,18 +217,10 @@ class Integrators(ApiKeys):
             FieldInvalidError: `reminder_days` or `sign_url`.
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
-        days = None if reminder_days is None else tuple(sorted({*reminder_days}))
-        if days and (
-            len(days) > _REMINDERS or days[0] < 1 or days[-1] > _LATEST_REMINDER
-        ):
-            raise FieldInvalidError("reminder_days", "up to 5 numbers from 1 to 60")
-        if sign_url and not is_sign_url(sign_url):
-            raise FieldInvalidError(
-                "sign_url",
-                "https://… , with {procesoId}, {solicitudId} or {loteId} if you like",
-            )
+        days = None if reminder_days is None else checked_reminders(reminder_days)
+        check_sign_url(sign_url or "")
         async with self._store.write() as transaction:
-            before = await integrator_of(transaction, code)
+            before = await integrator_of(transaction, code, lock=True)
             after = replace(
                 before,
                 mails_signers=(
@@ -199,7 +247,7 @@ class Integrators(ApiKeys):
         """
         now = self._clock.now()
         async with self._store.write() as transaction:
-            before = await integrator_of(transaction, code)
+            before = await integrator_of(transaction, code, lock=True)
             if before.disabled is not None:
                 return 0
             await IntegratorStore(transaction).lock_keys(before.id)
@@ -226,7 +274,7 @@ class Integrators(ApiKeys):
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
         async with self._store.write() as transaction:
-            before = await integrator_of(transaction, code)
+            before = await integrator_of(transaction, code, lock=True)
             await _change(transaction, actor, before, replace(before, disabled=None))
 
     async def set_profile(
@@ -243,7 +291,7 @@ class Integrators(ApiKeys):
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
         async with self._store.write() as transaction:
-            before = await integrator_of(transaction, code)
+            before = await integrator_of(transaction, code, lock=True)
             after = replace(
                 before,
                 level=wishes.level,
@@ -264,20 +312,26 @@ class Integrators(ApiKeys):
             integrator = await integrator_of(transaction, code)
             return await IntegratorStore(transaction).domains(integrator.id)
 
-    async def add_domain(self, actor: str, code: str, text: str) -> DomainView:
+    async def add_domain(
+        self, actor: str, code: str, text: str, *, in_private_network: bool = False
+    ) -> DomainView:
         """Allow an origin.
 
         Args:
             actor: for the audit.
             code: of the integrator.
             text: the origin, as typed.
+            in_private_network: see `parse_origin`.
 
         Raises:
             DomainInvalidError: it is no exact origin, or not one for this
                 environment.
             ApplianceError: `INTEGRATOR_NOT_FOUND`, `ALREADY_EXISTS`.
         """
-        new = DomainView(new_id(), parse_origin(text, self._environment), None)
+        origin = parse_origin(
+            text, self._environment, in_private_network=in_private_network
+        )
+        new = DomainView(new_id(), origin, None)
         async with self._store.write() as transaction:
             integrator = await integrator_of(transaction, code)
             before = await IntegratorStore(transaction).domains(integrator.id)

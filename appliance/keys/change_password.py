@@ -13,6 +13,8 @@ from appliance.core.secrets.password_hashing import Passwords
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.new_password import check_new, own_words
+from appliance.domain.ports import Sealer
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind
 from appliance.keys.password_attempts import PasswordAttempts, RightPassword
@@ -32,6 +34,7 @@ class PasswordChange:
         login_passwords: which a signing password must not be.
         installation: the setting of that name.
         shielded: where what is begun goes on.
+        sealer: opens e-mail addresses.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class PasswordChange:
         login_passwords: Passwords,
         installation: str,
         shielded: Shielded,
+        sealer: Sealer,
     ) -> None:
         self._store = store
         self._attempts = attempts
@@ -49,6 +53,7 @@ class PasswordChange:
         self._login_passwords = login_passwords
         self._installation = installation
         self._shielded = shielded
+        self._sealer = sealer
 
     async def change(self, signer: Signer, old: bytes, new: bytes) -> None:
         """Change a signing password; all or nothing.
@@ -62,7 +67,8 @@ class PasswordChange:
             new: as `normalize` gives it.
 
         Raises:
-            FieldInvalidError: `nueva` is the old one or the login password.
+            FieldInvalidError: `nueva` is the old one, the login password, or weak
+                (`appliance.domain.new_password`).
             ApplianceError: those of `PasswordAttempts.check`; `IN_PROGRESS` while
                 something is being signed or a key is being made;
                 `ACTIVATION_INVALID` for a key that the right password does not open.
@@ -70,6 +76,7 @@ class PasswordChange:
         if old == new:
             raise FieldInvalidError("nueva", "another one than before")
         async with self._store.read() as transaction:
+            await self._refuse_weak(transaction, signer, new)
             await self._refuse_in_use(transaction, signer)
         await self._shielded.run(self._change(signer, old, new))
 
@@ -124,6 +131,30 @@ class PasswordChange:
         """
         if await is_in_use(transaction, signer.person):
             raise ApplianceError(ErrorCode.IN_PROGRESS)
+
+    async def _refuse_weak(
+        self, transaction: Transaction, signer: Signer, new: bytes
+    ) -> None:
+        """Refuse a weak password of a person.
+
+        Raises:
+            FieldInvalidError: `nueva`.
+        """
+        people = PersonStore(transaction)
+        person, contact = (
+            await people.get(signer.person),
+            await people.contact(signer.person),
+        )
+        own: tuple[str, ...] = ()
+        if person is not None and contact is not None:
+            email = self._sealer.open(
+                contact.email_sealed,
+                table="person",
+                row=person.id,
+                column="email_sealed",
+            )
+            own = own_words(person, email.decode())
+        check_new(new.decode(), "nueva", own)
 
     async def _is_login_password(self, signer: Signer, new: bytes) -> bool:
         async with self._store.read() as transaction:

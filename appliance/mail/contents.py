@@ -92,6 +92,12 @@ class MailContent:
     """The signed document, if it is attached."""
     logo: bytes | None = field(default=None, repr=False)
     """A PNG file."""
+    contact: str = ""
+    """Whom people ask for help, as the settings say; empty where they do not."""
+    revocation_url: str = ""
+    """Where people revoke their certificate by their PIN."""
+    help_url: str = ""
+    """Where people who cannot sign ask for help."""
 
 
 class MailContents:
@@ -210,6 +216,8 @@ class MailContents:
         if claim.kind is MailKind.INVITATION:
             expires = datetime.fromisoformat(str(claim.detail["until"]))
             url = self._link(claim)
+        if claim.kind is MailKind.HELP_ASKED:
+            url = self._link(claim)
         lang = note.language or person.locale
         return MailContent(
             kind=claim.kind,
@@ -229,6 +237,9 @@ class MailContents:
             message=(note.message or "") if claim.kind in ASKS else "",
             url=url,
             logo=await _logo(transaction, claim.integrator or INSTALLATION),
+            contact=self._settings.contact,
+            revocation_url=self._settings.revocation_url,
+            help_url=self._settings.help_url,
         )
 
     async def _with_enrolment(

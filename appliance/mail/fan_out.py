@@ -14,11 +14,26 @@ from appliance.domain.vocab import EventKind, RequestState
 from appliance.mail.mail_store import MailStore, Recipient
 from appliance.mail.request_mail_store import RequestMailStore
 from appliance.requests.request_batch_store import RequestBatchStore
+from appliance.requests.request_store import RequestStore
 
 _OVER: Final = {
     EventKind.REQUEST_CANCELLED: MailKind.CANCELLED,
     EventKind.REQUEST_EXPIRED: MailKind.EXPIRED,
 }
+_ENDINGS: Final = frozenset(
+    {
+        EventKind.REQUEST_SIGNED,
+        EventKind.REQUEST_REJECTED,
+        EventKind.REQUEST_CANCELLED,
+        EventKind.REQUEST_EXPIRED,
+        EventKind.REQUEST_FAILED,
+    }
+)
+"""After these nobody is reminded of a request."""
+_REMINDED: Final = frozenset(
+    {RequestState.WAITING, RequestState.PENDING, RequestState.IN_PROGRESS}
+)
+"""States of a request whose signer may still have to be reminded."""
 _OF_BATCH: Final = (
     (RequestState.SIGNED, MailKind.SIGNED),
     (RequestState.FAILED, MailKind.SIGNED),
@@ -60,6 +75,8 @@ class MailFanOut:
         if signed := [e.request for e in told if e.request and e.event is is_signed]:
             for one in await store.finished(signed, only_tests=self._only_tests):
                 await store.add(self._mail(MailKind.SIGNED, [one]))
+        if ended := [e.request for e in told if e.request and e.event in _ENDINGS]:
+            await self._withdraw_reminders(transaction, ended)
         for event, kind in _OVER.items():
             if over := [e.request for e in told if e.request and e.event is event]:
                 await self._tell_over(transaction, kind, over)
@@ -87,6 +104,34 @@ class MailFanOut:
             await store.add(self._mail(MailKind.REQUEST, together, first))
             for days in mailing[together[0].integrator]:
                 await store.add(self._mail(MailKind.REMINDER, together, first, days))
+
+    async def _withdraw_reminders(
+        self, transaction: Transaction, ended: Collection[RequestId]
+    ) -> None:
+        """Withdraw the reminders of which everything they tell of has ended."""
+        store, now = MailStore(transaction), self._clock.now()
+        known = await store.recipients(ended, only_tests=self._only_tests)
+        over: set[str] = set()
+        for person in {each.person for each in known}:
+            theirs = [each for each in known if each.person == person]
+            since = min(each.created for each in theirs)
+            mails = await RequestMailStore(transaction).to(
+                person, since, [MailKind.REMINDER]
+            )
+            for mail in mails:
+                is_theirs = any(
+                    mail.tells_of(each.request, each.batch) for each in theirs
+                )
+                if mail.is_open and is_theirs:
+                    asked = mail.requests
+                    if mail.batch is not None:
+                        batches = RequestBatchStore(transaction)
+                        asked = frozenset(await batches.requests_of(mail.batch, person))
+                    views = await RequestStore(transaction).named([*asked])
+                    if not any(view.state in _REMINDED for view in views.values()):
+                        over.add(mail.id)
+        if over:
+            await store.withdraw_these(over, now)
 
     async def _tell_over(
         self, transaction: Transaction, kind: MailKind, over: Collection[RequestId]

@@ -136,6 +136,19 @@ class MailStore(LeasedQueue):
             )
         )
 
+    async def withdraw_these(self, mails: Collection[str], at: datetime) -> None:
+        """Withdraw mails that are still to be sent and that no sender has in progress.
+
+        Args:
+            mails: their ids.
+            at: the time.
+        """
+        await self._connection.execute(
+            update(mail_message)
+            .where(mail_message.c.id.in_(mails), self.open(), self.unheld(at))
+            .values(state=MailState.WITHDRAWN.value, ended=at, link_sealed=None)
+        )
+
     async def withdraw_due(self, at: datetime) -> int:
         """Have nothing sent that is due; how many there were."""
         result = await self._connection.execute(

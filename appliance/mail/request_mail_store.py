@@ -21,6 +21,7 @@ _HANDED_OVER: Final = frozenset({MailState.SENT, MailState.CAUGHT})
 class RequestMail:
     """A mail to somebody about requests, or about a batch of them."""
 
+    id: str
     kind: MailKind
     state: MailState
     made: datetime
@@ -65,6 +66,7 @@ class RequestMailStore(Store):
                 *(
                     mail_message.c[name]
                     for name in (
+                        "id",
                         "kind",
                         "state",
                         "created",
@@ -108,6 +110,7 @@ def request_mail(row: Row[Any]) -> RequestMail | None:
     if row.request is None:
         return None
     return RequestMail(
+        row.id,
         MailKind(row.kind),
         MailState(row.state),
         row.created,

@@ -37,6 +37,8 @@ class MailText:
     """A label, and the address where to go on."""
     after: tuple[str, ...] = ()
     """Paragraphs below it."""
+    links: tuple[tuple[str, str], ...] = ()
+    """Labels and addresses of what may be done besides."""
     footer: tuple[str, ...] = ()
 
 
@@ -57,6 +59,7 @@ def words(content: MailContent, installation: str) -> MailText:
         message=content.message,
         action=action,
         after=after,
+        links=_links(say, content),
         footer=_footer(say, content, installation),
     )
 
@@ -287,10 +290,51 @@ def _notice(
             (say(told),),
             ((say("When"), (with_zone(content.at, content.lang),)),),
             None,
-            (say(advice).format(installation=content.sender),),
+            (
+                say(advice).format(installation=content.sender),
+                *_whom_to_ask(say, content),
+            ),
         )
 
     return parts
+
+
+def _help_asked(say: Say, content: MailContent) -> _Parts:
+    """That somebody asked for help in the reader's name; they may withdraw it."""
+    return (
+        say("You asked for help to sign"),
+        (
+            say(
+                "Somebody asked those who run {installation} for help in your name, "
+                "because you cannot sign. Nothing has changed in your account: first "
+                "they check that it is you who asks."
+            ).format(installation=content.sender),
+            say(
+                "If it was not you, or you need no help any more, withdraw the request."
+            ),
+        ),
+        ((say("When"), (with_zone(content.at, content.lang),)),),
+        None if content.url is None else (say("Withdraw the request"), content.url),
+        _whom_to_ask(say, content),
+    )
+
+
+def _whom_to_ask(say: Say, content: MailContent) -> tuple[str, ...]:
+    """The contact that the settings name; nothing, where they name none."""
+    if not content.contact:
+        return ()
+    return (say("Contact: {contact}").format(contact=content.contact),)
+
+
+def _links(say: Say, content: MailContent) -> tuple[tuple[str, str], ...]:
+    """What somebody may do at once about a notice on their account."""
+    links = []
+    if content.kind in _OF_HELP and content.help_url:
+        links.append((say("Ask for help"), content.help_url))
+    if content.kind in _OF_REVOCATION and content.revocation_url:
+        label = say("Revoke your certificate with your revocation PIN")
+        links.append((label, content.revocation_url))
+    return tuple(links)
 
 
 def _footer(say: Say, content: MailContent, installation: str) -> tuple[str, ...]:
@@ -314,6 +358,20 @@ _NOT_YOU: Final = N_(
     "If it was not you, tell those who run {installation} now, and revoke your "
     "certificate."
 )
+_OF_REVOCATION: Final = frozenset(
+    {
+        MailKind.ENROLLED,
+        MailKind.CODES_SET,
+        MailKind.PASSWORD_CHANGED,
+        MailKind.PASSWORD_LOCKED,
+        MailKind.SIGNED_IN_ELSEWHERE,
+        MailKind.CERTIFIED,
+        MailKind.HELP_ASKED,
+    }
+)
+"""Mails about what somebody else may have done: their reader may stop the key."""
+_OF_HELP: Final = frozenset({MailKind.PASSWORD_LOCKED, MailKind.REVOKED})
+"""Mails after which their reader cannot sign."""
 _WHY: Final[dict[RequestState, str]] = {
     RequestState.REJECTED: N_("you rejected it"),
     RequestState.CANCELLED: N_("cancelled"),
@@ -391,6 +449,7 @@ _PARTS: Final[dict[MailKind, Callable[[Say, MailContent], _Parts]]] = {
         N_("A certificate was issued in your name: you can sign with it from now on."),
         _NOT_YOU,
     ),
+    MailKind.HELP_ASKED: _help_asked,
     MailKind.TEST: _notice(
         N_("A mail to try the server"),
         N_("If you read this, the mails of this installation get out."),

@@ -14,6 +14,7 @@ from socket import getfqdn
 from typing import Final, Self
 from urllib.parse import urlsplit
 
+from appliance.domain.vocab import StampDesign
 from appliance.settings import faults_in, read_toml, refuse
 
 PROXIES: Final = ("nginx", "caddy", "haproxy", "other", "none")
@@ -26,6 +27,7 @@ SETTINGS_OF: Final = {
     "base_url": "web.base_url",
     "iframe_url": "web.iframe_url",
     "admin_url": "web.admin_url",
+    "stamp": "stamp.design",
     "database": "database.url",
     "database_tls": "database.tls",
     "redis": "redis.url",
@@ -73,6 +75,8 @@ class Answers:
     """Origin of the signing frame."""
     admin_url: str = ""
     """Origin of the console."""
+    stamp: str = "card"
+    """As `stamp.design`; a card has a QR code, too."""
     database: str = "postgresql:///rubrica?host=/run/postgresql"
     """As `database.url`."""
     database_tls: str = ""
@@ -268,7 +272,12 @@ data_key_file = "{secrets}/data-key"
 document_key_file = "{secrets}/document-key"
 lookup_key_file = "{secrets}/lookup-key"
 
-{mail}{tables}[log]
+{mail}{tables}[stamp]
+# What visible signatures look like: docs/stamp.md, "Two designs".
+design = {stamp}
+qr = {has_code}
+
+[log]
 format = "json"
 """
 _USUAL: Final = Answers()
@@ -319,6 +328,7 @@ def settings_text(answers: Answers, layout: Layout = MACHINE) -> str:
         **{
             **texts,
             "trusted_proxies": json.dumps(answers.trusted_proxies.split()),
+            "has_code": json.dumps(answers.stamp == StampDesign.CARD),
             "documents": documents,
             "hsm_more": more,
             "database_more": database_more,

@@ -24,8 +24,14 @@ from appliance.domain.vocab import Environment
 from appliance.operations import system
 from appliance.operations.backup import record
 from appliance.operations.containers import DATABASE_USER, USER
+from appliance.operations.health_looks import HEALTH, look_at_health
 from appliance.operations.host_looks import look_at_hosts
-from appliance.operations.looks import Finding, faults_of, look_at_disk
+from appliance.operations.looks import (
+    Finding,
+    faults_of,
+    look_at_disk,
+    look_at_hsm_kind,
+)
 from appliance.operations.metrics.installation import of_backup
 from appliance.operations.metrics.reading import ROLES, read_all
 from appliance.operations.setup import servers
@@ -88,6 +94,8 @@ def parts(folder: Path, settings: Settings, *, deep: bool) -> dict[str, Look]:
         "hosts": lambda: look_at_hosts(rubrica_command("upgrade", "--hosts")),
         "disk": lambda: look_at_disk(settings),
         "backups": lambda: look_at_backups(settings),
+        "health": lambda: look_at_health(rubrica_command(*HEALTH)),
+        "HSM": lambda: look_at_hsm_kind(rubrica_command("hsm", "kind")),
     }
     if deep:
         found["audit"] = partial(_look_by, "audit", "verify")

@@ -16,6 +16,7 @@ from appliance.cli.terminal import say
 from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import Environment
 from appliance.operations import looks, system
+from appliance.operations.health_looks import HEALTH, look_at_health
 from appliance.operations.host_looks import look_at_hosts
 from appliance.operations.looks import Finding
 from appliance.operations.pins import look_at_pins
@@ -40,6 +41,7 @@ _PARTS: Final = (
         "documents",
         "service",
         "workers",
+        "health",
         "anchors",
         "hosts",
     ),
@@ -51,10 +53,10 @@ _ROLES: Final = {
     "documents": ("migrate",),
     "service": ("api",),
     "workers": ("migrate",),
+    "health": ("migrate",),
     "anchors": ("signing",),
     "hosts": ("api",),
     "PINs": ("signing",),
-    "HSM": ("signing",),
     "audit": ("migrate",),
     "sample": ("migrate", "api"),
 }
@@ -65,6 +67,7 @@ _OF_THE_RECORD: Final = frozenset(
         "documents",
         "service",
         "workers",
+        "health",
         "anchors",
         "hosts",
         "backups",
@@ -181,11 +184,11 @@ def _tell(
                 continue
             record = away() if record is None else record
         found = record if part in _OF_THE_RECORD and record else _look(look)
-        well = well and not found
+        well = well and all(each.is_warning for each in found)
         if not found:
             say(f"ok     {part}")
         for each in found:
-            say(f"AMISS  {part}: {each.what}")
+            say(f"{'warn ' if each.is_warning else 'AMISS'}  {part}: {each.what}")
             for line in each.remedy.splitlines():
                 say(f"         -> {line}")
     return 0 if well else 1
@@ -212,6 +215,9 @@ def _parts(
         "documents": lambda: _look_by(file, "documents", "check"),
         "service": lambda: looks.look_at_service(settings),
         "workers": lambda: _look_at_workers(settings),
+        "health": lambda: look_at_health(
+            system.rubrica_command(*HEALTH, settings_file=file)
+        ),
         "anchors": lambda: _look_by(file, "hsm", "anchors", "--check"),
         "hosts": lambda: look_at_hosts(
             system.rubrica_command("upgrade", "--hosts", settings_file=file)
@@ -219,9 +225,9 @@ def _parts(
         "disk": lambda: looks.look_at_disk(settings),
         "clock": looks.look_at_clock,
         "backups": lambda: _look_at_backups(settings),
+        "HSM": lambda: _look_at_hsm(file, deep=deep),
     }
     if deep:
-        parts["HSM"] = lambda: _look_by(file, "hsm", "check", "--quick")
         parts["audit"] = lambda: _look_by(file, "audit", "verify")
         if settings.environment is Environment.PREPROD:
             parts["sample"] = lambda: _look_by(file, "sample")
@@ -248,6 +254,13 @@ def _look_at_workers(settings: Settings) -> Iterator[Finding]:
     )
 
     yield from look_at_workers(settings)
+
+
+def _look_at_hsm(file: Path, *, deep: bool) -> Iterator[Finding]:
+    kind = system.rubrica_command("hsm", "kind", settings_file=file)
+    yield from looks.look_at_hsm_kind(kind)
+    if deep and "signing" not in left_out():
+        yield from _look_by(file, "hsm", "check", "--quick")
 
 
 def _look_by(file: Path, *arguments: str) -> Iterator[Finding]:

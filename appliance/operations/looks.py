@@ -25,7 +25,7 @@ from appliance.cli.as_role import (
     unit_options,
     unit_text,
 )
-from appliance.cli.installation.listener import ask
+from appliance.cli.installation.listener import ask_api
 from appliance.operations import system
 from appliance.operations.units import ROLES, left_out, shown, signing_workers
 from appliance.settings import METRICS, Settings
@@ -45,6 +45,7 @@ _UNHANDED: Final = "243"
 """Exit status of a unit that is to be handed a file that is not there."""
 _SPARE_BYTES: Final = 2 * 1024**3
 _OK: Final = 200
+_HARDWARE: Final = 'move the keys to a hardware HSM (docs/hsm.md, "Makes of HSM")'
 _WHY: Final = {
     "78": "its settings, or a file that they name, cannot be used",
     "200": "its user may not be in its working directory",
@@ -80,6 +81,8 @@ class Finding:
     what: str
     remedy: str = ""
     """What to do; empty where `what` says so."""
+    is_warning: bool = False
+    """Shown, and no reason for an exit status."""
 
 
 def look_at_units(settings: Settings) -> Iterator[Finding]:
@@ -217,7 +220,7 @@ def look_at_service(settings: Settings) -> Iterator[Finding]:
         settings: of the installation.
     """
     try:
-        status, answer = ask(settings.web.listen("api"), "/readyz")
+        status, answer = ask_api(settings, "/readyz")
     except (OSError, ValueError, http.client.HTTPException) as exc:
         told = f"the API does not answer: {str(exc) or type(exc).__name__}"
         yield Finding(told, "systemctl start rubrica-api; rubrica check-ports")
@@ -253,6 +256,22 @@ def look_at_disk(settings: Settings) -> Iterator[Finding]:
     free = room.f_bavail * room.f_frsize
     if free < _SPARE_BYTES:
         yield Finding(f"{settings.documents_dir}: {free >> 20} MiB are left")
+
+
+def look_at_hsm_kind(command: list[str]) -> Iterator[Finding]:
+    """Yield a warning where production keys are in a software token.
+
+    Args:
+        command: line of `rubrica hsm kind`.
+    """
+    done = subprocess.run(  # noqa: S603 (our own words, no shell)
+        command, capture_output=True, text=True, check=False, cwd="/"
+    )
+    if done.returncode == 1:
+        yield Finding(done.stdout.strip(), _HARDWARE, is_warning=True)
+    elif done.returncode:
+        told = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
+        yield Finding(told[-1], "rubrica hsm kind")
 
 
 def look_at_clock() -> Iterator[Finding]:

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from appliance.cli.demo.client import ApiClient
+from appliance.cli.demo.client import ApiClient, own_address
 from appliance.cli.demo.people import (
     ensure_person,
     keep,
@@ -68,20 +68,20 @@ async def _sample(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     if settings.environment is not Environment.PREPROD:
         msg = "sample: signs in PREPROD alone: in PROD each signature binds somebody"
         raise SettingsError(msg)
-    if args.wait and (listen := settings.web.listen("api")):
-        is_ready, words = ask_until_ready(listen, args.wait)
+    if args.wait and settings.web.listen("api"):
+        is_ready, words = ask_until_ready(settings, args.wait)
         if not is_ready:
             say(words)
             return 1
     told = await _person(front, settings)
     request = await _request(front)
-    client = ApiClient(_own_address(settings), settings.web.base_url)
+    client = ApiClient(own_address(settings), settings.web.base_url)
     signed = await sign_through_api(front, client, _CUIL, told, request)
     report = await report_on(front.core, signed)
     if args.out is not None:
         write_file(args.out, signed)
     verdict = "valid" if report.valid else "NOT valid"
-    say(f"solicitud {request}: signed through the API, {len(signed)} bytes, {verdict}")
+    say(f"request {request}: signed through the API, {len(signed)} bytes, {verdict}")
     return 0 if report.valid else 1
 
 
@@ -117,11 +117,3 @@ async def _request(front: "ServiceRegistry") -> int:
         ),
         sample_pdf(),
     )
-
-
-def _own_address(settings: Settings) -> str:
-    """Where the API listens on this machine; its public address by a Unix socket."""
-    listen = settings.web.listen("api")
-    if not listen or listen.startswith("unix:"):
-        return settings.web.base_url
-    return f"http://{listen}"

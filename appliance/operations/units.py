@@ -22,24 +22,43 @@ _TARGETS: Final = ("rubrica-signing@1.service", "rubrica-signing@2.service")
 def left_out() -> list[str]:
     """Roles that are not of this host, in order: their units are masked.
 
-    Signing is, where every worker is masked that rubrica.target starts or that is
-    loaded.
+    Signing is, where every worker is masked that rubrica.target starts, that is enabled
+    or that is loaded.
     """
     out = [
         role
         for role in _ALL
         if role != "signing" and is_masked(f"rubrica-{role}.service")
     ]
-    workers = {*_TARGETS, *shown(_WORKERS, "Id").split()}
-    if all(map(is_masked, workers)):
+    if all(map(is_masked, _workers())):
         out.append("signing")
     return sorted(out)
 
 
 def signing_workers() -> Sequence[str]:
-    """Units of the signing workers that systemd has loaded, but for masked ones."""
-    loaded = shown(_WORKERS, "Id").split()
-    return [unit for unit in loaded if not is_masked(unit)]
+    """Units of the signing workers of this host, running or not, without masked ones.
+
+    These are the units that rubrica.target starts, those that are enabled, and those
+    that systemd has loaded.
+    """
+    return [unit for unit in _workers() if not is_masked(unit)]
+
+
+def _workers() -> list[str]:
+    """Units of signing workers that this host has, masked ones included."""
+    found = {*_TARGETS, *_listed("list-unit-files"), *_listed("list-units", "--all")}
+    # The template itself is no worker.
+    return sorted(unit for unit in found if "@." not in unit)
+
+
+def _listed(*command: str) -> list[str]:
+    """Names in a list of systemctl, without its other columns.
+
+    A pattern given to `systemctl show` leaves out units that are stopped.
+    """
+    line = ["systemctl", *command, "--plain", "--no-legend", "--full", _WORKERS]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)  # noqa: S603 (our own words)
+    return [row.split()[0] for row in done.stdout.splitlines() if row.strip()]
 
 
 def is_masked(unit: str) -> bool:

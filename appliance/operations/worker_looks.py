@@ -3,12 +3,14 @@
     for finding in look_at_workers(settings):
         print(finding.what, finding.remedy)
 
-One that is well is enough for `/readyz`; here each is told of.
+One that is well is enough for `/readyz`; here each is named, and so is each process of
+any role that was killed or hangs.
 """
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from appliance.console.installation_state import SEEN
 from appliance.core.secrets.pin_places import tokens_of
 from appliance.keys.signing_hosts import ALIVE
 from appliance.operations.backup import record
@@ -17,7 +19,7 @@ from appliance.settings import Settings, SettingsError
 
 
 def look_at_workers(settings: Settings) -> Iterator[Finding]:
-    """Workers that are alive, and cannot use a token.
+    """Processes that fell silent, and workers that cannot use a token.
 
     Args:
         settings: of the installation.
@@ -28,10 +30,28 @@ def look_at_workers(settings: Settings) -> Iterator[Finding]:
         told = "; ".join(line.strip() for line in str(exc).splitlines())
         yield Finding(f"the record cannot be asked: {told}", "rubrica database check")
         return
-    since = datetime.now(UTC) - ALIVE
+    now = datetime.now(UTC)
     for slot, at, hsm, reason in every:
-        if at >= since and (hsm != "ready" or reason):
+        if now - at > SEEN:
+            continue
+        if now - at > ALIVE:
+            yield Finding(
+                f"{slot}: silent since {at:%Y-%m-%d %H:%M:%S} UTC: killed, or it hangs",
+                _start(slot),
+            )
+        elif slot.startswith("signing/") and (hsm != "ready" or reason):
             yield Finding(f"{slot}: {hsm} ({reason})", _remedy(settings, slot, reason))
+
+
+def _start(slot: str) -> str:
+    """Say how to start a process.
+
+    Args:
+        slot: `<role>/<host>/<n>`.
+    """
+    role, host, number = slot.split("/")
+    unit = f"rubrica-{role}@{number}" if role == "signing" else f"rubrica-{role}"
+    return f"on {host}: journalctl -u {unit} -n 20; systemctl start {unit}"
 
 
 def _remedy(settings: Settings, slot: str, reason: str) -> str:

@@ -41,7 +41,8 @@ class ConsoleUserStore(Store):
             )
         except IntegrityError as exc:
             raise ApplianceError(
-                ErrorCode.ALREADY_EXISTS, params={"field": "name"}
+                ErrorCode.ALREADY_EXISTS,
+                params={"field": "name", "value": new.user.name},
             ) from exc
 
     async def users(self) -> list[ConsoleUser]:
@@ -60,7 +61,7 @@ class ConsoleUserStore(Store):
         ).one_or_none()
         if row is None:
             return None
-        return ConsoleSecret(_user(row), row.phc, row.totp_sealed)
+        return ConsoleSecret(_user(row), row.phc, row.totp_sealed, row.last_step)
 
     async def by_id(self, user: str) -> ConsoleSecret | None:
         """A user by id."""
@@ -71,7 +72,7 @@ class ConsoleUserStore(Store):
         ).one_or_none()
         if row is None:
             return None
-        return ConsoleSecret(_user(row), row.phc, row.totp_sealed)
+        return ConsoleSecret(_user(row), row.phc, row.totp_sealed, row.last_step)
 
     async def views(self, at: datetime) -> list[ConsoleUserView]:
         """Every user, by name, with the sessions open at a time."""
@@ -146,7 +147,7 @@ class ConsoleUserStore(Store):
         """Record a session by the HMAC of its token."""
         await self._connection.execute(
             insert(console_session).values(
-                token_index=token_index, user=user, created=at, until=until
+                token_index=token_index, user=user, created=at, until=until, proven=at
             )
         )
 
@@ -158,6 +159,7 @@ class ConsoleUserStore(Store):
                     console_user,
                     console_session.c.created.label("opened"),
                     console_session.c.until,
+                    console_session.c.proven,
                 )
                 .join(console_session, console_session.c.user == console_user.c.id)
                 .where(console_session.c.token_index.in_(indexes))
@@ -165,7 +167,7 @@ class ConsoleUserStore(Store):
         ).one_or_none()
         if row is None:
             return None
-        return ConsoleSessionRow(_user(row), row.opened, row.until)
+        return ConsoleSessionRow(_user(row), row.opened, row.until, row.proven)
 
     async def prolong_session(self, indexes: Sequence[str], until: datetime) -> None:
         """Let a session that is being used go on until then."""
@@ -173,6 +175,14 @@ class ConsoleUserStore(Store):
             update(console_session)
             .where(console_session.c.token_index.in_(indexes))
             .values(until=until)
+        )
+
+    async def note_proof(self, indexes: Sequence[str], at: datetime) -> None:
+        """Record when a code was last given in a session."""
+        await self._connection.execute(
+            update(console_session)
+            .where(console_session.c.token_index.in_(indexes))
+            .values(proven=at)
         )
 
     async def close_session(self, indexes: Sequence[str]) -> bool:

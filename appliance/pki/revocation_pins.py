@@ -11,7 +11,6 @@ A PIN does nothing but revoke. It is made here, shown once, and kept as a hash.
 import re
 import secrets
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Final
 
 from appliance.core.secrets.password_hashing import Passwords
@@ -105,15 +104,6 @@ class RevocationPins:
                 )
             await self.put(transaction, person, pin, actor)
         return pin.text
-
-    async def made(self, person: PersonId) -> datetime | None:
-        """When the PIN of a person was made; None for somebody without.
-
-        Args:
-            person: whose.
-        """
-        async with self._store.read() as transaction:
-            return await RevocationPinStore(transaction).made(person)
 
     async def is_right(self, phc: str | None, typed: str) -> bool:
         """Check what was typed; takes as long without a PIN to compare with.

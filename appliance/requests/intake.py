@@ -41,18 +41,19 @@ from appliance.settings import DocumentSettings
 MAX_SIGNERS: Final = 50
 """Most people who sign one document in turn."""
 # Separators, and what could make a name read other than it is.
-_FORBIDDEN: Final = re.compile(r'[/\\:*?"<>|]')
+# U+FFFD stands for bytes that were no text.
+_FORBIDDEN: Final = re.compile(r'[/\\:*?"<>|\ufffd]')
 _FORBIDDEN_KINDS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def check_file_name(name: str) -> str:
-    """A document's file name, in NFC, or a refusal.
+    """A document's file name, in NFC and without blanks around it, or a refusal.
 
     Raises:
         ApplianceError: `FILENAME`: over 255 bytes, a path, control or
             direction characters, or not ending in `.pdf`.
     """
-    name = nfc(name, NAME_BYTES) or ""
+    name = nfc(name.strip(" "), NAME_BYTES) or ""
     bad = (
         not name.lower().endswith(".pdf")
         or name.startswith(".")

@@ -100,9 +100,10 @@ class Presets:
             raise ApplianceError(ErrorCode.PDF_ALREADY_SIGNED)
         if shared and params.restriction is not Restriction.NO_VALUE:
             raise ApplianceError(ErrorCode.SIGNERS_LOCKED_OUT)
+        defaults = self._stamping.defaults(given)
         async with self._store.read() as transaction:
             details = await self._stamping.details(
-                transaction, params, document.integrator
+                transaction, params, document.integrator, defaults
             )
         check_makeable(
             document.inspection,
@@ -112,7 +113,7 @@ class Presets:
             details,
             followed=followed,
         )
-        return SignaturePreset(given, wished.fixed)
+        return SignaturePreset(given, wished.fixed, defaults)
 
     async def _anchored(
         self,

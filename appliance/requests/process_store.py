@@ -1,6 +1,7 @@
 """Processes in SQL, as the integrator that asked for them may see them."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -21,6 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from appliance.core.database.tables import (
+    credential,
     person,
     signature_request,
     signing_process,
@@ -42,7 +44,7 @@ from appliance.domain.requests.process import (
     SignerShown,
     SigningProcess,
 )
-from appliance.domain.vocab import RequestState
+from appliance.domain.vocab import CredentialState, RequestState
 from appliance.requests.request_store import RequestStore, note_columns, numbered_about
 from appliance.requests.turn_store import turn_of
 
@@ -143,12 +145,16 @@ class ProcessStore(Store):
                 signature_request.c.state,
                 person.c.cuil,
                 person.c.name,
+                only_revoked(signature_request.c.person).label("is_revoked"),
             )
             .join(person, person.c.id == signature_request.c.person)
             .where(signature_request.c.id.in_(requests))
         )
         rows = await self._connection.execute(query)
-        return {RequestId(row.id): _shown(row) for row in rows}
+        return {
+            RequestId(row.id): replace(_shown(row), is_revoked=bool(row.is_revoked))
+            for row in rows
+        }
 
     async def _those(
         self, query: Select[Any]
@@ -168,6 +174,20 @@ class ProcessStore(Store):
             )
             for row in heads
         ]
+
+
+def only_revoked(whose: ColumnElement[Any]) -> ColumnElement[bool]:
+    """True if a person's certificates are revoked, and none is in use.
+
+    Args:
+        whose: column of the person's id, of a table outside.
+    """
+    own = credential.c.person == whose
+    revoked = (CredentialState.REVOKING.value, CredentialState.REVOKED.value)
+    return and_(
+        exists().where(own, credential.c.state.in_(revoked)),
+        ~exists().where(own, credential.c.state == CredentialState.ACTIVE.value),
+    )
 
 
 def _conditions(asked: ProcessFilter) -> list[ColumnElement[bool]]:

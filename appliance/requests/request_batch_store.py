@@ -16,7 +16,8 @@ from appliance.core.database.tables import (
     signing_process,
 )
 from appliance.core.unit_of_work import Store
-from appliance.domain.documents import inspection_from_json
+from appliance.documents.document_store import repair_columns, repair_in, with_repair
+from appliance.domain.documents import as_it_came, inspection_from_json
 from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
@@ -37,10 +38,11 @@ from appliance.domain.requests.request_batch import (
     BatchMember,
     BatchStanding,
     RequestBatch,
+    to_be_opened,
 )
 from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters
-from appliance.domain.vocab import BatchState, RequestState
+from appliance.domain.vocab import BatchState, Openings, RequestState
 from appliance.requests.process_store import note_of
 from appliance.requests.request_store import note_columns
 
@@ -69,6 +71,7 @@ class RequestBatchStore(Store):
                     state=new.state.value,
                     total=new.total,
                     examined=new.examined,
+                    openings=new.openings.value,
                     **note_columns(new.note),
                 )
             )
@@ -279,6 +282,13 @@ class RequestBatchStore(Store):
         )
         return {RequestId(row.id): RequestState(row.state) for row in rows}
 
+    async def openings(self, batch: RequestBatchId) -> Openings:
+        """Documents of it that have to be opened before they are signed."""
+        found = await self._connection.execute(
+            select(_C.openings).where(_C.id == batch)
+        )
+        return stored_openings(found.scalar_one_or_none())
+
     async def standing(self, batch: RequestBatchId, signer: PersonId) -> BatchStanding:
         """How a person's requests in it stand."""
         is_unseen = _R.seen.is_(None).label("unseen")
@@ -296,7 +306,31 @@ class RequestBatchStore(Store):
                 seen += row.many
             elif state is RequestState.PENDING:
                 unread += row.many
-        return BatchStanding(states, seen, unread)
+        openings = await self.openings(batch)
+        if unread and openings is not Openings.ALL:
+            unread = await self._unread_of(batch, signer, openings)
+        return BatchStanding(states, seen, unread, openings)
+
+    async def _unread_of(
+        self, batch: RequestBatchId, signer: PersonId, openings: Openings
+    ) -> int:
+        """How many documents wait that still have to be opened."""
+        demanded = await self._to_be_opened(batch, signer, openings)
+        waiting = await self._connection.execute(
+            select(_R.id).where(
+                _R.batch == batch,
+                _R.person == signer,
+                _R.state == RequestState.PENDING.value,
+                _R.seen.is_(None),
+            )
+        )
+        return sum(RequestId(each) in demanded for each in waiting.scalars())
+
+    async def _to_be_opened(
+        self, batch: RequestBatchId, signer: PersonId, openings: Openings
+    ) -> frozenset[RequestId]:
+        requests = await self.requests_of(batch, signer)
+        return to_be_opened(batch, openings, requests)
 
     async def documents(
         self,
@@ -322,14 +356,22 @@ class RequestBatchStore(Store):
                 _R.seen,
                 _R.preset,
                 document.c.inspection,
+                *repair_columns(signature_request),
             )
-            .join(document, document.c.id == _R.document)
+            .select_from(
+                with_repair(
+                    signature_request.join(document, document.c.id == _R.document),
+                    signature_request,
+                )
+            )
             .where(_R.batch == batch, _R.person == signer, _R.id > after)
             .order_by(_R.id)
             .limit(limit)
         )
-        rows = await self._connection.execute(query)
-        return [_batch_document(row) for row in rows]
+        rows = (await self._connection.execute(query)).all()
+        openings = await self.openings(batch)
+        demanded = await self._to_be_opened(batch, signer, openings)
+        return [_batch_document(row, demanded) for row in rows]
 
     async def message(self, batch: RequestBatchId) -> str | None:
         """What is written to the signer; None where its documents differ in it."""
@@ -357,6 +399,7 @@ class RequestBatchStore(Store):
                 row.examined or 0,
                 tuple(error_from_json(each) for each in row.faults or ()),
                 row.reason or "",
+                stored_openings(row.openings),
             )
             for row in await self._connection.execute(query)
         ]
@@ -383,9 +426,23 @@ def _member(row: Row[Any]) -> BatchMember:
     )
 
 
-def _batch_document(row: Row[Any]) -> BatchDocument:
-    """One document of a batch, from its row."""
-    inspection = inspection_from_json(row.inspection)
+def stored_openings(stored: str | None) -> Openings:
+    """Openings of a batch; versions that knew no other way stored none.
+
+    Args:
+        stored: of its row.
+    """
+    return Openings.ALL if stored is None else Openings(stored)
+
+
+def _batch_document(row: Row[Any], demanded: Collection[RequestId]) -> BatchDocument:
+    """One document of a batch, from its row.
+
+    Args:
+        row: of the request and its document.
+        demanded: requests whose document has to be opened.
+    """
+    inspection = as_it_came(inspection_from_json(row.inspection), repair_in(row))
     preset = None if row.preset is None else SignaturePreset.from_json(row.preset)
     return BatchDocument(
         RequestId(row.id),
@@ -395,4 +452,7 @@ def _batch_document(row: Row[Any]) -> BatchDocument:
         row.reason,
         row.seen is not None,
         SignatureTerms.of(effective(GivenParameters(), preset), inspection),
+        RequestId(row.id) in demanded,
+        inspection.findings,
+        inspection.signatures,
     )

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from pathlib import Path
 
+from appliance.core.system.held_listeners import take_held
 from appliance.core.system.passed_sockets import passed_listener
 from appliance.core.system.port_holders import holder_of
 from appliance.settings import SettingsError
@@ -27,7 +28,9 @@ _LOOK_AGAIN_S = 0.1
 
 
 def bind(address: str, backlog: int) -> socket.socket:
-    """Bind and listen, or take the listener that a socket unit has bound.
+    """Bind and listen, or take the listener that was opened for this process.
+
+    A socket unit opens it, or `rubrica init --then` at the start of a trial.
 
     Args:
         address: `host:port`, `[v6]:port` or `unix:/path`.
@@ -39,6 +42,10 @@ def bind(address: str, backlog: int) -> socket.socket:
     passed = passed_listener(address)
     if passed is not None:
         return passed
+    held = take_held(address)
+    if held is not None:
+        held.listen(backlog)
+        return held
     try:
         if address.startswith("unix:"):
             return _bind_unix(Path(address.removeprefix("unix:")), backlog)

@@ -22,6 +22,7 @@ from typing import Final
 
 import structlog
 
+from appliance.core.system.held_listeners import close_held
 from appliance.runtime.hang_watchdog import CallWatch, watch_path
 from appliance.runtime.logging import configure_logging
 from appliance.runtime.process_title import set_title
@@ -244,6 +245,8 @@ def up(
         name: bind(settings.listen(name), settings.web.backlog) for name in faces
     }
     listeners["sandbox"] = bind(f"unix:{settings.sandbox_socket}", 64)
+    # What else a trial's start keeps open is for others, and no role's.
+    close_held()
     everyone = list(listeners.values())
     supervisor = Supervisor(settings.web.graceful_s)
 

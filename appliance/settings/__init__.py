@@ -19,8 +19,13 @@ from appliance.settings.pki import (
     RevocationSettings,
     TimestampSettings,
 )
-from appliance.settings.root import LogSettings, Settings
-from appliance.settings.section import SettingsError
+from appliance.settings.root import (
+    HELP_PATH,
+    REVOCATION_PATH,
+    LogSettings,
+    Settings,
+)
+from appliance.settings.section import CommandError, SettingsError
 from appliance.settings.signing import ProfileSettings, SigningSettings, StampSettings
 from appliance.settings.stores import DatabaseSettings, RedisSettings
 from appliance.settings.toml_file import faults_in, read_toml, refuse
@@ -29,8 +34,11 @@ from appliance.settings.webhooks import WebhookSettings
 
 __all__ = [
     "FACES",
+    "HELP_PATH",
     "METRICS",
+    "REVOCATION_PATH",
     "AuthSettings",
+    "CommandError",
     "DatabaseSettings",
     "DocumentSettings",
     "ExternalTsaSettings",

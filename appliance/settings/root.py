@@ -3,19 +3,20 @@
 import hashlib
 import os
 from pathlib import Path
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from appliance.domain.integrators.integrators import EVENT_PREFIX
 from appliance.domain.requests.levels import INTERNAL_TSA, SignatureProfile
+from appliance.domain.text.urls import read_address
 from appliance.domain.vocab import Environment, SignatureLevel
 from appliance.settings.access import AuthSettings, SecretSettings
 from appliance.settings.coherence import ContradictionError, contradictions
 from appliance.settings.documents import DocumentSettings, SandboxSettings
 from appliance.settings.hsm import HsmSettings
 from appliance.settings.integration import IntegrationSettings
-from appliance.settings.mail import MailSettings
+from appliance.settings.mail import MailSettings, is_address
 from appliance.settings.metrics import MetricsSettings
 from appliance.settings.pki import PkiSettings, RevocationSettings, TimestampSettings
 from appliance.settings.section import Section
@@ -34,6 +35,12 @@ class LogSettings(Section):
     """Least level that is written."""
 
 
+REVOCATION_PATH: Final = "/revocar"
+"""Path of the page that revokes by PIN, below {base_url}."""
+HELP_PATH: Final = "/ayuda"
+"""Path of the page for people who cannot sign, below {web_url}."""
+
+
 class Settings(Section):
     """The whole file. Relative paths count from the file's own folder."""
 
@@ -46,6 +53,15 @@ class Settings(Section):
     )
     """Name of the installation, shown in the CA's name. Every user's key is bound to
     it: under another name no key opens."""
+    contact: str = Field(
+        default="",
+        max_length=120,
+        pattern=r"^[^\x00-\x1f\x7f<>]*$",
+        examples=["firma@example.org", "Mesa de ayuda, 0800 555 1234"],
+    )
+    """Whom people ask for help: a mail address, the address of a page, or a few words.
+    Shown on public pages, in the iframe and in mails. Empty: they read that they ask
+    those who run the installation."""
     data_dir: Path
     """Folder of what must last."""
     run_dir: Path
@@ -108,6 +124,25 @@ class Settings(Section):
         """Where the page of a signature is, without its code."""
         return self.stamp.verify_url or f"{self.web.base_url}/verificar"
 
+    @property
+    def contact_href(self) -> str | None:
+        """What the contact links to; None for words alone."""
+        if is_address(self.contact):
+            return f"mailto:{self.contact}"
+        parts = None if " " in self.contact else read_address(self.contact)
+        is_page = parts is not None and parts.scheme in {"http", "https"}
+        return self.contact if is_page else None
+
+    @property
+    def revocation_url(self) -> str:
+        """Where people revoke their certificate by their PIN."""
+        return f"{self.web.base_url}{REVOCATION_PATH}"
+
+    @property
+    def help_url(self) -> str:
+        """Where people who cannot sign ask for help."""
+        return f"{self.web.web_url}{HELP_PATH}"
+
     def listen(self, role: str) -> str:
         """Where a role listens; empty: it does not.
 
@@ -133,6 +168,23 @@ class Settings(Section):
             return self.hsm.activation_dir
         name = hashlib.sha256(os.fsencode(self.data_dir.absolute())).hexdigest()[:16]
         return Path(f"/dev/shm/rubrica-{name}")  # noqa: S108 (checked when it is used)
+
+    @property
+    def folder_id(self) -> str:
+        """Id of the data folder on this machine, the same for each role; no secret.
+
+        Two installations of one machine differ in it, a restored copy included. Empty
+        while there is no data folder.
+        """
+        # Containers of one installation share this part of it, and not the rest.
+        for folder in (self.worker_identity_file.parent, self.data_dir):
+            try:
+                found = folder.stat()
+            except OSError:
+                continue
+            told = f"{found.st_dev}:{found.st_ino}".encode()
+            return hashlib.sha256(told).hexdigest()[:32]
+        return ""
 
     @property
     def worker_identity_file(self) -> Path:

@@ -9,6 +9,10 @@ class SettingsError(Exception):
     """The settings file cannot be used; the text names file, key and remedy."""
 
 
+class CommandError(SettingsError):
+    """A command's options do not fit each other; the text says what to type."""
+
+
 class Section(BaseModel):
     """A table of the file: frozen, and no key that is not listed."""
 

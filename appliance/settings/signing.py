@@ -4,7 +4,7 @@ from pydantic import Field
 
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.requests.levels import INTERNAL, TSA_NAMES_MOST
-from appliance.domain.vocab import SignatureLevel, TimestampPolicy
+from appliance.domain.vocab import SignatureLevel, StampDesign, TimestampPolicy
 from appliance.settings.section import Seconds, Section
 
 
@@ -20,7 +20,8 @@ class SigningSettings(Section):
     key_s: Seconds = Field(default=60, le=300)
     """Time for the key phase after the claim, plus 1 s an item, in seconds."""
     finish_s: Seconds = 600
-    """Time for the finish phase, in seconds."""
+    """Time for the finish phase, from the moment that the key was used for the last
+    document of the command, in seconds."""
     lease_s: Seconds = 10
     """A worker's lease on an activation, in seconds."""
     renew_s: Seconds = 3
@@ -73,6 +74,10 @@ class ProfileSettings(Section):
 class StampSettings(Section):
     """What visible signatures show, where the command does not say it."""
 
+    design: StampDesign = StampDesign.CLASSIC
+    """`card`: a stamp in sans serif, with the code of its page in letters, wherever
+    neither the signer's call nor its request names a font, colour, size or style.
+    `classic`: lines of one font in a box, everywhere."""
     mask_cuil: bool = False
     """Show three digits of the CUIL alone. The certificate has all of them."""
     qr: bool = False

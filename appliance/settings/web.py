@@ -15,6 +15,9 @@ _LAST_PORT: Final = 65535
 _NETWORKS: Final = (ipaddress.IPv4Network, ipaddress.IPv6Network)
 FACES: Final[tuple[str, ...]] = ("api", "embed", "admin")
 """Roles that answer HTTP, each on a listener of its own (`web.listen_…`)."""
+INSTALLATION_HEADER: Final = "Rubrica-Installation"
+"""Header that names an installation by `Settings.folder_id`; the `api` role repeats it
+if it is that one."""
 METRICS: Final = "metrics"
 """The role that answers Prometheus, on `metrics.listen`."""
 

@@ -349,7 +349,9 @@ class Claims:
                 claim, made, now
             ):
                 return False
-            await ActivationStore(transaction).settle(claim, now)
+            await ActivationStore(transaction).settle(
+                claim, now, finish=self._policy.finish
+            )
             named = {} if key is None else key.detail()
             for document in documents:
                 detail = {"digest": document.digest, **named}

@@ -6,7 +6,9 @@ that sees it still overdue.
 Source: design §3 "Lifetimes"; decisions "estados".
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Final
 
 from appliance.core.idempotency_store import IdempotencyStore
@@ -21,6 +23,7 @@ from appliance.domain.activation import (
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ErrorCode
+from appliance.domain.outside_material import MaterialKind
 from appliance.domain.ports import CompletionNotifier
 from appliance.domain.vocab import (
     ActivationState,
@@ -39,9 +42,12 @@ from appliance.requests.request_store import RequestStore
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.batch_store import BatchStore
 from appliance.signing.claims import ATTEMPTS, key_interrupted
+from appliance.signing.outside_material_store import OutsideMaterialStore
 from appliance.signing.signing_order import end_rest
 
 _BATCH: Final = 200
+_CAUSE_MOST: Final = 300
+"""Characters of what servers outside said."""
 _SLOTS_KEPT: Final = timedelta(days=1)
 _SESSIONS_KEPT: Final = timedelta(days=1)
 _TRIES_KEPT: Final = timedelta(days=2)
@@ -110,7 +116,8 @@ class ExpiryJob:
         if late.state is ActivationState.FINISHING:
             then = ActivationState.FAILED
             code = ErrorCode(late.reason or ErrorCode.SIGNING_FAILED.value)
-            await self._move(transaction, late, keyed, RequestState.FAILED, code)
+            cause = await _cause(transaction, late.id)
+            await self._move(transaction, late, keyed, RequestState.FAILED, code, cause)
         elif late.tries >= ATTEMPTS:
             # Items are signed in turn: the first that is not done is to blame.
             then, code = ActivationState.FAILED, ErrorCode.SIGNING_FAILED
@@ -146,6 +153,7 @@ class ExpiryJob:
         items: list[ActivationDocument],
         then: RequestState,
         code: ErrorCode,
+        cause: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         kind = (
             EventKind.REQUEST_RETURNED
@@ -163,7 +171,7 @@ class ExpiryJob:
                     "system",
                     request=item.request,
                     activation=late.id,
-                    detail={"item": item.seq, "reason": code.value},
+                    detail={"item": item.seq, "reason": code.value, **cause},
                 )
             )
             if then is RequestState.FAILED:
@@ -299,3 +307,25 @@ async def _completed(
     payload = standing.told()
     await SessionStore(transaction).complete(session.id, payload)
     return {"eventId": payload["eventId"]}
+
+
+async def _cause(transaction: Transaction, activation: str) -> dict[str, object]:
+    """Servers outside that an activation waited for, and what they said at last.
+
+    Args:
+        transaction: the caller's.
+        activation: its id.
+    """
+    pieces, _ = await OutsideMaterialStore(transaction).of(activation)
+    failing = [each for each in pieces if each.reason]
+    names = [
+        name
+        for each in failing
+        if each.kind is MaterialKind.TIMESTAMP
+        for name in each.subject["tsa"]
+    ]
+    said = "; ".join(dict.fromkeys(each.reason for each in failing))
+    cause: dict[str, object] = {"cause": said[:_CAUSE_MOST]} if said else {}
+    if names:
+        cause["tsa"] = ", ".join(dict.fromkeys(names))
+    return cause

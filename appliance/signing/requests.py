@@ -34,6 +34,7 @@ from appliance.domain.vocab import EventKind, RequestState
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.validation.credential_statement import as_certified
+from appliance.requests.history_store import HistoryStore
 from appliance.requests.inspection import Inspections
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_store import RequestStore
@@ -135,17 +136,30 @@ class Requests:
         return [each for each in reversed(holding) if each.request == view.id]
 
     async def original(
-        self, person: PersonId, request: RequestId
+        self, person: PersonId, request: RequestId, *, goes_on: bool = False
     ) -> tuple[RequestView, DocumentStream]:
         """The document as it is to be signed; that it was seen is recorded.
+
+        Args:
+            person: its signer.
+            request: which.
+            goes_on: what is fetched is not its beginning: a reader of many parts is
+                recorded once for each document, by its hash.
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `STORE_UNAVAILABLE`.
         """
         view = await self.get(person, request)
         pdf = await self._documents.stream(view.integrator, view.sha256)
-        await self.note_seen(view)
+        if not goes_on or await self._is_news(view):
+            await self.note_seen(view)
         return view, pdf
+
+    async def _is_news(self, view: RequestView) -> bool:
+        """Return whether the signer is recorded as having fetched another document."""
+        async with self._store.read() as transaction:
+            shown = ShownDocumentStore(transaction)
+            return bool(await shown.unrecorded([view], drawn=True))
 
     async def note_shown(self, views: Collection[RequestView], *, drawn: bool) -> None:
         """Record which documents a signer was shown, where that may matter.
@@ -190,6 +204,22 @@ class Requests:
                 )
             )
 
+    async def _note_previewed(self, view: RequestView) -> None:
+        """Record that the signer was shown a page, once for each document.
+
+        A preview is drawn at each change of the stamp; the history tells it once.
+        """
+        async with self._store.read() as transaction:
+            history = await HistoryStore(transaction).of_requests([view.id])
+        if any(
+            each.event is EventKind.REQUEST_VIEWED
+            and each.detail.get("documentSha256") == view.sha256
+            for each in history
+        ):
+            await self.note_shown([view], drawn=True)
+            return
+        await self.note_seen(view)
+
     async def download(
         self,
         actor: str,
@@ -197,7 +227,7 @@ class Requests:
         *,
         signed: bool,
         as_received: bool = False,
-    ) -> tuple[str, DocumentStream]:
+    ) -> tuple[str, str, DocumentStream]:
         """A document for an administrator; that they have it is recorded.
 
         Args:
@@ -207,7 +237,7 @@ class Requests:
             as_received: of what is signed as a copy, the file that came in.
 
         Returns:
-            The file's name and where its bytes come from.
+            The file's name, its SHA-256 in hex, and where its bytes come from.
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`, `STATE` where
@@ -234,7 +264,7 @@ class Requests:
                     detail={"documentSha256": sha256},
                 )
             )
-        return (view.document_name if made is None else made.file_name), pdf
+        return (view.document_name if made is None else made.file_name), sha256, pdf
 
     async def preview(
         self, person: PersonId, request: RequestId, given: GivenParameters
@@ -255,7 +285,10 @@ class Requests:
             params = effective(given, view.preset)
             signer = await PersonStore(transaction).get(person)
             credential = await CredentialStore(transaction).active(person)
-            details = await self._stamping.details(transaction, params, view.integrator)
+            defaults = self._stamping.defaults(given, view.preset)
+            details = await self._stamping.details(
+                transaction, params, view.integrator, defaults
+            )
             picture = await picture_of(transaction, details)
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
@@ -269,7 +302,7 @@ class Requests:
         page = params.page if layout is None else layout.page
         with working_for(view.integrator):
             png = await self._inspector.render(pdf, page, layout, PREVIEW_DPI, picture)
-        await self.note_shown([view], drawn=True)
+        await self._note_previewed(view)
         return Preview(layout, page, SignatureTerms.of(params, view.inspection), png)
 
     async def reject(

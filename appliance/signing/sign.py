@@ -342,7 +342,7 @@ class Signing:
             ApplianceError: `IDEMKEY_CONFLICT`; `SOLICITUD_NOT_FOUND` of a single one.
         """
         views = await RequestStore(transaction).named(set(requests))
-        found = _Found()
+        found = _Found(parameters=CallParameters(given=command.given))
         own = _own(requests, views, command, signer, found)
         _refuse_single(command, found.refused)
         if command.idempotency_key is not None:
@@ -398,7 +398,9 @@ class Signing:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         person = as_certified(person, credential)
         each = found.parameters.each
-        stamps = await self._stamping.settle(transaction, each, found.fresh.values())
+        stamps = await self._stamping.settle(
+            transaction, found.parameters.given, each, found.fresh.values()
+        )
         followed = [request for request, view in found.fresh.items() if view.followed]
         later: Mapping[RequestId, Sequence[SignaturePreset]] = {}
         if followed:
@@ -408,7 +410,7 @@ class Signing:
                 details = stamps[request].details
                 check_signable(view, each[request], person, now, details)
                 if request in later:
-                    check_place_of_others(each[request], later[request])
+                    check_place_of_others(view, each[request], later[request])
             except ApplianceError as exc:
                 found.refused[request] = exc
                 del found.fresh[request]

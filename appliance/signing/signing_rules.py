@@ -6,9 +6,11 @@ Source: decisions "repeating firmar".
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
+from appliance.documents.docmdp_policy import lockout
 from appliance.domain.appearance.details import StampDetails
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode, RequestFailedError
 from appliance.domain.identity import Person
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.batch import SignBatch
@@ -19,7 +21,7 @@ from appliance.domain.requests.request import (
     SignedDocumentView,
     SignOutcome,
 )
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import RequestState, Restriction
 from appliance.requests.presets import check_makeable
 
@@ -27,6 +29,9 @@ from appliance.requests.presets import check_makeable
 @dataclass(frozen=True, slots=True)
 class CallParameters:
     """How each request of a call is signed: by the call, its preset, or defaults."""
+
+    given: GivenParameters = field(default_factory=GivenParameters)
+    """By the call."""
 
     each: dict[RequestId, SignParameters] = field(default_factory=dict)
     of_presets: dict[RequestId, str] = field(default_factory=dict)
@@ -123,27 +128,39 @@ def check_signable(
 
 
 def check_place_of_others(
-    params: SignParameters, later: Iterable[SignaturePreset]
+    view: RequestView, params: SignParameters, later: Iterable[SignaturePreset]
 ) -> None:
-    """Refuse a signature that takes the fixed place of somebody who signs after it.
+    """Refuse a signature that leaves no place to somebody who signs after it.
 
     Args:
+        view: `pendiente`.
         params: of the command.
         later: what others bring to their signatures.
 
     Raises:
-        ApplianceError: `SIGNERS_LOCKED_OUT`: it is in a field that is theirs, or
-            certifies, and they have to be seen in a field of their own making.
+        ApplianceError: `SIGNERS_LOCKED_OUT`: their place is fixed, and it takes or
+            locks their field, or permits no stamp in a new one.
     """
+    facts = view.inspection.signing
     for preset in later:
-        theirs = preset.given.params
-        certifies = params.restriction is not Restriction.NO_VALUE
-        if theirs.field is not None:
-            is_taken = theirs.field == params.field
-        else:
-            is_taken = certifies and theirs.visible
-        if preset.fixed and is_taken:
-            raise ApplianceError(ErrorCode.SIGNERS_LOCKED_OUT)
+        blamed = lockout(facts, params, preset)
+        if blamed is not None:
+            raise ApplianceError(ErrorCode.SIGNERS_LOCKED_OUT, extras={"field": blamed})
+
+
+_PASSING: Final = frozenset(
+    {
+        ErrorCode.DOCUMENT_DAMAGED,
+        ErrorCode.HSM_UNAVAILABLE,
+        ErrorCode.OVERLOADED,
+        ErrorCode.REVOCATION_UNAVAILABLE,
+        ErrorCode.SANDBOX_UNAVAILABLE,
+        ErrorCode.STORAGE_FULL,
+        ErrorCode.STORE_UNAVAILABLE,
+        ErrorCode.TSA_UNAVAILABLE,
+    }
+)
+"""Codes that pass by themselves, but for a request that they ended."""
 
 
 def standing(
@@ -157,6 +174,7 @@ def standing(
         fingerprint: of the command.
 
     Raises:
+        RequestFailedError: the request failed for good, by a code that else passes.
         ApplianceError: what ended the attempt; `ALREADY_SIGNED`, `IN_PROGRESS`:
             it was given back, and another command has come since.
     """
@@ -169,5 +187,8 @@ def standing(
     given_back = view.state in {RequestState.PENDING, RequestState.FAILED}
     # Elsewhere the reason is what the signer wrote.
     if given_back and view.reason in ErrorCode.__members__:
-        raise ApplianceError(ErrorCode(view.reason))
+        code = ErrorCode(view.reason)
+        if view.state is RequestState.FAILED and code in _PASSING:
+            raise RequestFailedError(code)
+        raise ApplianceError(code)
     raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})

@@ -2,10 +2,24 @@
 
 from typing import Final
 
-from quart import request
+from quart import Response, request
+
+from appliance.web.responses import OCTETS, PDF
 
 _HTML: Final = "text/html"
 _XHTML: Final = "application/xhtml+xml"
+FILES: Final = frozenset(
+    {
+        PDF,
+        "application/pem-certificate-chain",
+        "application/x-pem-file",
+        "application/pkix-cert",
+        "application/pkix-crl",
+        "application/ocsp-response",
+        "application/timestamp-reply",
+    }
+)
+"""Media types of files, which `application/octet-stream` may stand for."""
 
 
 def prefers(media_type: str, over: str) -> bool:
@@ -29,6 +43,25 @@ def wants_only(media_type: str) -> bool:
         media_type: the type asked about.
     """
     return set(_named()) == {media_type}
+
+
+async def as_octets(response: Response) -> Response:
+    """Send a file as `application/octet-stream` to a caller that asks for that.
+
+    Many generated clients know no other name for a file. Caches are told that the
+    answer depends on Accept.
+
+    Args:
+        response: an answer of the API; all but those of `FILES` stay as they are.
+    """
+    media_type = response.mimetype
+    if media_type not in FILES:
+        return response
+    if response.cache_control.public:
+        response.vary.add("Accept")
+    if prefers(OCTETS, over=media_type):
+        response.headers["Content-Type"] = OCTETS
+    return response
 
 
 def wants_page() -> bool:

@@ -12,8 +12,14 @@ from quart import Request, Response, g
 
 PATHS: Final = ("/solicitudes", "/auth")
 """Where other origins may call (decisions "CORS")."""
-_EXPOSED = "Location, Link, Retry-After, X-Request-Id, ETag, Content-Disposition"
-_HEADERS = "Authorization, Content-Type, Accept-Language, If-Match, Idempotency-Key"
+_EXPOSED = (
+    "Location, Link, Retry-After, X-Request-Id, ETag, Content-Disposition, "
+    "Accept-Ranges, Content-Range"
+)
+_HEADERS = (
+    "Authorization, Content-Type, Accept-Language, If-Match, Idempotency-Key, "
+    "Range, If-Range"
+)
 _METHODS = "GET, HEAD, POST"
 _MAX_AGE_S = 600
 

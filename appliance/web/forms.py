@@ -86,6 +86,21 @@ async def read(*, files: bool = False) -> Form:
     return Form(fields)
 
 
+async def read_texts() -> dict[str, str]:
+    """Read the text fields of the present request's form; files are passed over.
+
+    Raises:
+        FieldInvalidError: a field comes twice or is not text.
+        ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`,
+            `DOCUMENT_TOO_LARGE`.
+    """
+    if not body.is_multipart():
+        return (await read()).fields
+    reader = _Reader(body.face_limits(), keeps_files=False)
+    await body.read_parts(reader.take, _FIELDS_AT_MOST)
+    return reader.form.fields
+
+
 async def read_fields(*names: str) -> dict[str, str]:
     """Read the present request's body, which must be a page's plain form.
 
@@ -164,8 +179,9 @@ def _is_text(value: str) -> bool:
 class _Reader:
     """The parts of a multipart form as they come in."""
 
-    def __init__(self, limits: body.Limits) -> None:
+    def __init__(self, limits: body.Limits, *, keeps_files: bool = True) -> None:
         self._limits = limits
+        self._keeps_files = keeps_files
         self._name = ""
         self._file: str | None = None
         self._taken = bytearray()
@@ -192,8 +208,10 @@ class _Reader:
         self._taken = bytearray()
 
     def _add(self, data: bytes, *, more: bool) -> None:
-        self._taken.extend(data)
         is_file = self._file is not None
+        if is_file and not self._keeps_files:
+            return
+        self._taken.extend(data)
         if len(self._taken) > (self._limits.document if is_file else self._limits.json):
             if is_file:
                 raise ApplianceError(

@@ -1,5 +1,7 @@
 """The language of an answer, and its sentences."""
 
+from functools import partial
+
 from quart import request
 
 from appliance.core.system.catalogues import (
@@ -10,6 +12,7 @@ from appliance.core.system.catalogues import (
     load,
     translate,
 )
+from appliance.domain.errors import ApplianceError
 
 __all__ = [
     "DEFAULT",
@@ -18,8 +21,19 @@ __all__ = [
     "catalogue",
     "load",
     "requested",
+    "said",
     "translate",
 ]
+
+
+def said(error: ApplianceError, lang: str) -> str:
+    """Say an error to people: its sentence, with states in words.
+
+    Args:
+        error: what happened.
+        lang: `es` or `en`.
+    """
+    return error.told(translate(lang, error.sentence), partial(translate, lang))
 
 
 def requested() -> str:

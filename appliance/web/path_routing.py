@@ -67,15 +67,16 @@ def check_host(host: str) -> None:
 
 
 def unrouted(path: str) -> NotFound | None:
-    """The answer to a path that begins with two slashes, else None.
+    """The answer to a path that begins with two slashes or has a NUL, else None.
 
     The framework leaves out all slashes but one, and so finds a route. A proxy's rule
-    for `/healthz` would not see that `//healthz` is the same.
+    for `/healthz` would not see that `//healthz` is the same. Nothing that is stored
+    has a NUL in its name: PostgreSQL fails where it is asked for such a text.
 
     Args:
         path: of the request, decoded, as it came.
     """
-    return NotFound() if path.startswith("//") else None
+    return NotFound() if path.startswith("//") or "\0" in path else None
 
 
 def slash_mended(

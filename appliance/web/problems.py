@@ -12,7 +12,12 @@ from typing import Final
 from quart import Response
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from appliance.domain.errors import ApplianceError, ErrorCode, SeveralFaultsError
+from appliance.domain.errors import (
+    ApplianceError,
+    ErrorCode,
+    RequestFailedError,
+    SeveralFaultsError,
+)
 from appliance.domain.vocab import BatchState, RequestState
 from appliance.web import i18n
 from appliance.web.allowed_values import in_words
@@ -63,6 +68,7 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.NOT_FOUND: Answer(_S.NOT_FOUND, _FIX),
     ErrorCode.QUERY_INVALID: Answer(_S.BAD_REQUEST, _FIX),
     ErrorCode.QUERY_UNKNOWN: Answer(_S.BAD_REQUEST, _FIX),
+    ErrorCode.RANGE_UNSATISFIABLE: Answer(_S.REQUESTED_RANGE_NOT_SATISFIABLE, _FIX),
     ErrorCode.TOKEN_MISSING: Answer(_S.UNAUTHORIZED, _AGAIN),
     ErrorCode.TOKEN_INVALID: Answer(_S.UNAUTHORIZED, _AGAIN),
     ErrorCode.TOKEN_EXPIRED: Answer(_S.UNAUTHORIZED, _AGAIN),
@@ -188,12 +194,14 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.STORE_UNAVAILABLE: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
     ErrorCode.DOCUMENT_QUOTA: Answer(_S.INSUFFICIENT_STORAGE, _RETRY, 60),
     ErrorCode.STORAGE_FULL: Answer(_S.INSUFFICIENT_STORAGE, _RETRY, 60),
+    ErrorCode.DOCUMENT_DAMAGED: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 60),
     ErrorCode.SANDBOX_UNAVAILABLE: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
     ErrorCode.TSA_UNAVAILABLE: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
     ErrorCode.REVOCATION_UNAVAILABLE: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
     ErrorCode.OVERLOADED: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
     ErrorCode.INTERNAL: Answer(_S.INTERNAL_SERVER_ERROR, _RETRY),
     ErrorCode.ALREADY_EXISTS: Answer(_S.CONFLICT, _FIX),
+    ErrorCode.CHANGED_MEANWHILE: Answer(_S.PRECONDITION_FAILED, _FIX),
     ErrorCode.PERSON_NOT_FOUND: Answer(_S.NOT_FOUND, _FIX),
     ErrorCode.INTEGRATOR_NOT_FOUND: Answer(_S.NOT_FOUND, _FIX),
     ErrorCode.NOT_A_TRIAL: Answer(_S.FORBIDDEN, _TERMINAL),
@@ -213,6 +221,7 @@ TITLES: Final[dict[HTTPStatus, str]] = {
     _S.PRECONDITION_FAILED: "Precondition failed",
     _S.REQUEST_ENTITY_TOO_LARGE: "Too large",
     _S.UNSUPPORTED_MEDIA_TYPE: "Unsupported media type",
+    _S.REQUESTED_RANGE_NOT_SATISFIABLE: "Range not in the document",
     _S.UNPROCESSABLE_ENTITY: "Unprocessable content",
     _S.LOCKED: "Locked",
     _S.TOO_MANY_REQUESTS: "Too many requests",
@@ -273,6 +282,8 @@ _PASSING_STATES: Final = frozenset(
 
 def _category(error: ApplianceError) -> Category:
     """Next step of a client: that of the code, but where a state will pass."""
+    if isinstance(error, RequestFailedError):
+        return _TERMINAL
     passes = error.params.get("estado") in _PASSING_STATES
     if error.code is ErrorCode.STATE and passes:
         return _RETRY
@@ -289,11 +300,12 @@ def members(error: ApplianceError, lang: str) -> dict[str, object]:
     answer = ANSWERS[error.code]
     told: dict[str, object] = {
         **in_words(error.code, error.extras, lang),
-        "detail": error.told(i18n.translate(lang, error.sentence)),
+        "detail": i18n.said(error, lang),
         "code": error.code.value,
         "category": _category(error).value,
     }
-    if answer.retry_after_s is not None:
+    is_final = isinstance(error, RequestFailedError)
+    if answer.retry_after_s is not None and not is_final:
         told.setdefault("retryAfter", answer.retry_after_s)
     return told
 

@@ -12,6 +12,7 @@ import structlog
 from quart import g, request
 
 from appliance.core import metrics
+from appliance.web.error_text import error_text
 
 FIELDS: Final = frozenset(
     {
@@ -81,10 +82,7 @@ def cause(exc: Exception) -> None:
 
 
 def trace(exc: BaseException) -> str:
-    """Where an error came from: types and code, no messages and no values.
-
-    Messages of foreign errors quote what they were given (a statement's
-    parameters, a number that was none), and that may be a secret.
+    """Tell where an error came from, with its text as far as it quotes no value.
 
     Args:
         exc: what was raised; its causes are told too, the first one first.
@@ -94,9 +92,9 @@ def trace(exc: BaseException) -> str:
     while link is not None:
         frames = traceback.extract_tb(link.__traceback__)
         lines = [f"{f.filename}:{f.lineno} in {f.name}: {f.line}" for f in frames]
-        told.append(
-            "\n  ".join([f"{type(link).__module__}.{type(link).__name__}", *lines])
-        )
+        name = f"{type(link).__module__}.{type(link).__name__}"
+        text = error_text(link)
+        told.append("\n  ".join([f"{name}: {text}" if text else name, *lines]))
         link = link.__cause__ or link.__context__
     return "\n".join(reversed(told))
 

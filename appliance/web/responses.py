@@ -11,6 +11,8 @@ from appliance.domain.ports import DocumentStream
 
 PDF: Final = "application/pdf"
 JSON: Final = "application/json"
+OCTETS: Final = "application/octet-stream"
+"""Bytes of any kind: what clients say that know no better name for a file."""
 _PATIENCE_S: Final = 60
 SLOWEST: Final = 65_536
 """Bytes a second of the slowest line on which a document is waited for."""

@@ -6,6 +6,7 @@ Source: docs/webhooks.md "What was sent", "Send again".
 """
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
 from appliance.core.unit_of_work import Database, Transaction
@@ -24,6 +25,9 @@ from appliance.webhooks.log_store import MessageLogStore
 
 REPLAYED_AT_MOST: Final = 1_000
 """Messages that one call has sent again."""
+
+_AHEAD: Final = timedelta(milliseconds=1)
+"""By how much a message is due before those that wait for the same endpoint."""
 
 
 class DeliveryLog:
@@ -67,6 +71,9 @@ class DeliveryLog:
     ) -> LoggedMessage:
         """Have a message sent again, or a pending one tried now.
 
+        It goes before all that waits for the same endpoint, and before nothing else:
+        no integrator's message overtakes another one's by it.
+
         Args:
             actor: for the audit.
             whose: the endpoint is.
@@ -82,11 +89,13 @@ class DeliveryLog:
             demand_on(await endpoint_of(transaction, whose, endpoint, lock=True))
             log = MessageLogStore(transaction)
             found = await _message(transaction, endpoint, message)
+            first = await log.first_due(endpoint, message)
+            at = now if first is None else min(now, first - _AHEAD)
             if found.message.state is MessageState.PENDING:
                 # One that is put off waits for its time no longer.
-                await log.hasten(message, min(now, found.message.due))
+                await log.hasten(message, min(at, found.message.due))
             else:
-                await log.send_again([message], now)
+                await log.send_again([message], at)
             _audit(
                 transaction, actor, whose, {"endpoint": endpoint, "message": message}
             )

@@ -63,6 +63,18 @@ class NewWebhookSecret:
     """`whsec_…`."""
 
 
+def checked_label(label: str) -> str:
+    """Read an endpoint's label.
+
+    Args:
+        label: as typed.
+
+    Raises:
+        FieldInvalidError: `label`.
+    """
+    return words(label, "label", LABEL_CHARS)
+
+
 class WebhookEndpoints:
     """The use cases around endpoints.
 
@@ -125,12 +137,12 @@ class WebhookEndpoints:
             FieldInvalidError: `url` or `label`.
             ApplianceError: `WEBHOOKS_TOO_MANY`.
         """
-        url = check_address(url, self._addresses)
+        url = self.checked_url(url)
         new = WebhookEndpoint(
             id=new_id(),
             integrator=whose,
             url=url,
-            label=words(label or host_of(url)[:LABEL_CHARS], "label", LABEL_CHARS),
+            label=checked_label(label or host_of(url)[:LABEL_CHARS]),
             events=_chosen(events),
             created=self._clock.now(),
         )
@@ -181,6 +193,17 @@ class WebhookEndpoints:
                 )
         return after
 
+    def checked_url(self, url: str) -> str:
+        """Read the address of an endpoint.
+
+        Args:
+            url: as typed.
+
+        Raises:
+            FieldInvalidError: `url`.
+        """
+        return check_address(url, self._addresses)
+
     def _changed(
         self, before: WebhookEndpoint, change: EndpointChange
     ) -> WebhookEndpoint:
@@ -191,10 +214,9 @@ class WebhookEndpoints:
         """
         after = before
         if change.url is not None:
-            url = check_address(change.url, self._addresses)
-            after = replace(after, url=url)
+            after = replace(after, url=self.checked_url(change.url))
         if change.label is not None:
-            after = replace(after, label=words(change.label, "label", LABEL_CHARS))
+            after = replace(after, label=checked_label(change.label))
         if change.events is not None:
             after = replace(after, events=_chosen(change.events))
         if change.is_on is None or change.is_on == before.is_on:

@@ -95,6 +95,24 @@ class MessageLogStore(Store):
             .values(state=MessageState.PENDING, tries=0, due=at)
         )
 
+    async def first_due(self, endpoint: str, but: str) -> datetime | None:
+        """When the first of an endpoint's other pending messages is due; None: none is.
+
+        Args:
+            endpoint: its id.
+            but: id of the message that is left out.
+        """
+        due = webhook_message.c.due
+        found = await self._connection.execute(
+            select(func.min(due, type_=due.type)).where(
+                webhook_message.c.endpoint == endpoint,
+                webhook_message.c.id != but,
+                webhook_message.c.state == MessageState.PENDING.value,
+            )
+        )
+        first: datetime | None = found.scalar_one()
+        return first
+
     async def hasten(self, message: str, at: datetime) -> None:
         """Have a pending message tried next at a time."""
         await self._connection.execute(

@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from appliance.settings import SettingsError, load_settings
+from appliance.core.system.held_listeners import close_held
+from appliance.settings import CommandError, load_settings
 from embed.demo.config import HostConfig, read_config
 
 if TYPE_CHECKING:
+    from embed.demo.desk import TrialDesk
     from embed.demo.mail_catcher import MailCatcher
 
 CONFIG_FILE: Final = "demo-host.json"
@@ -48,11 +50,12 @@ def _configured(args: argparse.Namespace) -> HostConfig:
     """The configuration, and what was said to be otherwise.
 
     Raises:
-        SettingsError: no configuration, or an integrator with another one's key.
+        CommandError: an integrator with another one's key.
+        SettingsError: no configuration.
     """
     if (args.integrator is None) != (args.api_key_file is None):
         msg = "--integrator and --api-key-file go together"
-        raise SettingsError(msg)
+        raise CommandError(msg)
     path = args.config or load_settings(args.settings).data_dir / CONFIG_FILE
     config = read_config(path)
     return replace(
@@ -76,8 +79,29 @@ def _host(args: argparse.Namespace) -> int:
         catcher = None
         if config.mail_listen:
             catcher = stack.enter_context(_catching(config.mail_listen))
-        _serve(config, catcher)
+        desk = _desk(args, config)
+        if desk is not None:
+            stack.enter_context(desk)
+        _serve(config, catcher, desk)
     return 0
+
+
+def _desk(args: argparse.Namespace, config: HostConfig) -> "TrialDesk | None":
+    """Return what has the trial's passwords and codes, if this site may show them.
+
+    Only the demo integrator's own site may, of a trial, and on this machine's
+    loopback, or with a visit key behind the front that `rubrica demo network` is.
+    """
+    from embed.demo.desk import TrialDesk  # noqa: PLC0415 (heavy)
+
+    is_own = args.config is None and args.integrator is None
+    is_shared = bool(config.public_origin)
+    if not is_own or not config.is_on_this_machine:
+        return None
+    if is_shared and config.visit_key_file is None:
+        return None
+    settings = load_settings(args.settings)
+    return TrialDesk(settings) if settings.trial else None
 
 
 def _catching(listen: str) -> "MailCatcher":
@@ -88,14 +112,12 @@ def _catching(listen: str) -> "MailCatcher":
     """
     from embed.demo.mail_catcher import MailCatcher  # noqa: PLC0415 (heavy)
 
-    try:
-        return MailCatcher(listen)
-    except (OSError, ValueError, OverflowError) as exc:
-        msg = f"{listen}: cannot be listened on ({exc})"
-        raise SettingsError(msg) from exc
+    return MailCatcher(listen)
 
 
-def _serve(config: HostConfig, catcher: "MailCatcher | None") -> None:
+def _serve(
+    config: HostConfig, catcher: "MailCatcher | None", desk: "TrialDesk | None"
+) -> None:
     """Serve the site until told to stop.
 
     Raises:
@@ -103,11 +125,8 @@ def _serve(config: HostConfig, catcher: "MailCatcher | None") -> None:
     """
     from embed.demo.host import DemoHost  # noqa: PLC0415 (heavy)
 
-    try:
-        server = DemoHost(config, catcher=catcher)
-    except (OSError, ValueError, OverflowError) as exc:
-        msg = f"{config.listen}: cannot be listened on ({exc})"
-        raise SettingsError(msg) from exc
+    server = DemoHost(config, catcher=catcher, desk=desk)
+    close_held()
     # shutdown() waits for the loop that the handler interrupts: another thread.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(

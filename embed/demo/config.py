@@ -4,6 +4,7 @@
 the configuration can be shown around.
 """
 
+import ipaddress
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,11 +40,27 @@ class HostConfig:
     """Address where the trial's mails are caught, `host:port`; empty: they are not."""
     user: dict[str, str] = field(default_factory=dict)
     """What the signer's form is filled with; fields of `userData`."""
+    public_origin: str = ""
+    """Origin in browsers where that is another one: behind a TLS front."""
+    service_url: str = ""
+    """Where this backend reaches the service; empty: at `web_url`."""
+    visit_key_file: Path | None = None
+    """Key without which no passwords, codes and mails are shown; None: on this
+    machine's loopback none is asked for."""
 
     @property
     def origin(self) -> str:
         """The demo host's own origin, to be registered with the appliance."""
-        return f"http://{self.listen}"
+        return self.public_origin or f"http://{self.listen}"
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """True if the site listens on loopback alone."""
+        host = self.listen.rpartition(":")[0].strip("[]")
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return host == "localhost"
 
 
 def read_config(path: Path) -> HostConfig:
@@ -80,6 +97,7 @@ def _of_json(raw: dict[str, Any], folder: Path) -> HostConfig:
         raise ValueError(msg)
     raw["api_key_file"] = folder / raw["api_key_file"]
     raw["download_origins"] = tuple(raw.get("download_origins", ()))
-    if raw.get("sample"):
-        raw["sample"] = folder / raw["sample"]
+    for name in ("sample", "visit_key_file"):
+        if raw.get(name):
+            raw[name] = folder / raw[name]
     return HostConfig(**raw)

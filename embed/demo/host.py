@@ -5,8 +5,10 @@ The API key stays in this process: the page gets the ephemeral token alone
 of how to serve to the world; it is a model of what such a backend has to do.
 """
 
+import hmac
 import http.server
 import json
+import re
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -17,9 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from appliance.domain.text.urls import read_address
+from appliance.runtime.processes import bind
 from appliance.web import brand, sdk
 from embed.demo import mail_pages
 from embed.demo.config import HostConfig
+from embed.demo.desk import Desk
 from embed.demo.mail_catcher import MailCatcher
 
 _STATIC: Final = Path(__file__).resolve().parent / "static"
@@ -40,8 +44,14 @@ _FILES: Final = (
 )
 _SDK: Final = b"<!-- SDK -->"
 """Where the page has the SDK's script."""
+_TRIAL: Final = "/ensayo"
+"""Below it stands what a visitor of a trial is shown."""
+_COOKIE: Final = "visita"
+"""Begin of the name of the cookie with the visit key."""
+_KEY_HEADER: Final = "X-Visita"
 _SESSION_WAIT_S: Final = 15
 _LARGEST_ANSWER: Final = 65_536
+_NUMBER: Final = re.compile("[0-9]{1,15}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,8 @@ class Answer:
     kind: str
     policy: str | None = None
     """Its `Content-Security-Policy`, where that is not the site's."""
+    cookie: str | None = None
+    """A `Set-Cookie` header."""
 
     @classmethod
     def of_json(cls, value: object, status: int = HTTPStatus.OK) -> "Answer":
@@ -72,6 +84,10 @@ class DemoHost(http.server.ThreadingHTTPServer):
         config: addresses, key file, and the person to be proposed.
         quiet: writes no line for each request.
         catcher: has the trial's mails; None where there are none.
+        desk: has the trial's passwords and codes; None where none are shown.
+
+    Raises:
+        OSError: the address cannot be had, or the visit key cannot be read.
     """
 
     daemon_threads = True
@@ -82,17 +98,35 @@ class DemoHost(http.server.ThreadingHTTPServer):
         *,
         quiet: bool = False,
         catcher: MailCatcher | None = None,
+        desk: Desk | None = None,
     ) -> None:
         self.config = config
         self.quiet = quiet
         self.catcher = catcher
-        host, _, port = config.listen.rpartition(":")
-        super().__init__((host, int(port)), _Handler)
+        self.desk = desk
+        key_file = config.visit_key_file
+        self.visit_key = key_file.read_bytes().strip() if key_file else None
+        # `server_bind` takes the address from the configuration.
+        super().__init__(("", 0), _Handler)
+
+    def server_bind(self) -> None:
+        """Listen where the configuration says, or take what is open there.
+
+        Raises:
+            SettingsError: the address cannot be had; the text says why.
+        """
+        self.socket.close()
+        self.socket = bind(self.config.listen, self.request_queue_size)
+        name, port = self.socket.getsockname()[:2]
+        self.server_address = (name, port)
+        self.server_name, self.server_port = name, port
 
     def get(self, path: str, lang: str = "es") -> Answer:
         """Answer a GET: the page, its files, what it has to know, the sample, mails."""
         if path.startswith(mail_pages.PATH):
             return self._mails(path.removeprefix(mail_pages.PATH), lang)
+        if path.startswith(f"{_TRIAL}/"):
+            return self._trial(path.removeprefix(_TRIAL))
         if path == "/config.json":
             return Answer.of_json(self._told_to_the_page())
         if path == "/ejemplo.pdf" and self.config.sample is not None:
@@ -102,6 +136,43 @@ class DemoHost(http.server.ThreadingHTTPServer):
         kind = _TYPES[Path(path).suffix or ".html"]
         content = _FILES[path].replace(_SDK, self._sdk_script().encode())
         return Answer(HTTPStatus.OK, content, kind)
+
+    @staticmethod
+    def is_private(path: str) -> bool:
+        """Return whether a path is for visitors with the visit key alone."""
+        return path.startswith((f"{_TRIAL}/", mail_pages.PATH))
+
+    def admits(self, key: str) -> bool:
+        """Return whether a visitor with this key is shown what is private."""
+        return self.visit_key is None or hmac.compare_digest(
+            self.visit_key, key.encode()
+        )
+
+    @property
+    def cookie_name(self) -> str:
+        """Name of the visit key's cookie; browsers share cookies of all ports."""
+        return f"{_COOKIE}-{self.config.listen.rpartition(':')[2]}"
+
+    def enter(self, key: str) -> Answer:
+        """Answer a visitor who shows the visit key, with a cookie if it is right."""
+        if self.visit_key is None or not self.admits(key):
+            return Answer.refused(HTTPStatus.FORBIDDEN, "VISIT_KEY_WRONG")
+        cookie = f"{self.cookie_name}={key}; Path=/; HttpOnly; Secure; SameSite=Strict"
+        return Answer(HTTPStatus.NO_CONTENT, b"", "text/plain", cookie=cookie)
+
+    def _trial(self, rest: str) -> Answer:
+        """Answer with the present codes, or with the page of a signature."""
+        if self.desk is None:
+            return Answer.refused(HTTPStatus.NOT_FOUND, "NOT_FOUND")
+        if rest == "/claves.json":
+            shown = self.desk.visit()
+            if shown is None:
+                return Answer.refused(HTTPStatus.SERVICE_UNAVAILABLE, "NOT_NOW")
+            return Answer.of_json(shown)
+        folder, _, number = rest[1:].partition("/")
+        if folder != "firma" or not _NUMBER.fullmatch(number):
+            return Answer.refused(HTTPStatus.NOT_FOUND, "NOT_FOUND")
+        return Answer.of_json({"url": self.desk.signature_page(int(number))})
 
     def _sdk_script(self) -> str:
         """The SDK's script, from the appliance and by its hash; none, if none is built.
@@ -145,6 +216,10 @@ class DemoHost(http.server.ThreadingHTTPServer):
             "eventPrefix": self.config.event_prefix,
             "user": self.config.user,
             "sample": self.config.sample.name if self.config.sample else None,
+            "hasCodes": self.desk is not None,
+            "hasMails": self.catcher is not None,
+            # Behind a certificate that a browser asks its person about.
+            "isShared": bool(self.config.public_origin),
         }
 
     def new_session(self) -> Answer:
@@ -157,8 +232,9 @@ class DemoHost(http.server.ThreadingHTTPServer):
         except OSError:
             return Answer.refused(HTTPStatus.BAD_GATEWAY, "API_KEY_MISSING")
         query = urllib.parse.urlencode({"id": self.config.integrator_id})
+        service = self.config.service_url or self.config.web_url
         request = urllib.request.Request(  # noqa: S310 (an address of the configuration)
-            f"{self.config.web_url}/api/integration/session/new?{query}",
+            f"{service}/api/integration/session/new?{query}",
             method="POST",
             headers={"X-Api-Key": key},
         )
@@ -188,6 +264,7 @@ class DemoHost(http.server.ThreadingHTTPServer):
                 "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
             ),
             "X-Content-Type-Options": "nosniff",
+            "Cross-Origin-Resource-Policy": "same-origin",
             "Referrer-Policy": "strict-origin-when-cross-origin",
             "Cache-Control": "no-store",
         }
@@ -227,7 +304,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         address = read_address(self.path)
         query = urllib.parse.parse_qs("" if address is None else address.query)
         lang = "en" if query.get("lang") == ["en"] else "es"
-        self._send(self._misdirected() or self.server.get(self._asked(), lang))
+        path = self._asked()
+        self._send(
+            self._misdirected() or self._uninvited(path) or self.server.get(path, lang)
+        )
 
     def do_POST(self) -> None:
         """Answer a POST: a new session, for the page's own scripts."""
@@ -240,9 +320,25 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         # spend this integrator's sessions.
         if self.headers.get("Origin") != self.server.config.origin:
             return Answer.refused(HTTPStatus.FORBIDDEN, "FOREIGN_PAGE")
-        if self._asked() != "/sesion":
+        path = self._asked()
+        if path == "/visita":
+            return self.server.enter(self.headers.get(_KEY_HEADER, ""))
+        if path != "/sesion":
             return Answer.refused(HTTPStatus.NOT_FOUND, "NOT_FOUND")
         return self.server.new_session()
+
+    def _uninvited(self, path: str) -> Answer | None:
+        """Refuse what is private to a visitor without the visit key."""
+        if not self.server.is_private(path) or self.server.admits(self._cookie()):
+            return None
+        return Answer.refused(HTTPStatus.FORBIDDEN, "VISIT_KEY_MISSING")
+
+    def _cookie(self) -> str:
+        for pair in self.headers.get("Cookie", "").split(";"):
+            name, _, value = pair.strip().partition("=")
+            if name == self.server.cookie_name:
+                return value
+        return ""
 
     def _asked(self) -> str:
         """The path that is asked for; empty, where nothing is, for no address."""
@@ -251,7 +347,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _misdirected(self) -> Answer | None:
         """Refuse another host name: a name that was made to point here."""
-        if self.headers.get("Host") == self.server.config.listen:
+        expected = urllib.parse.urlsplit(self.server.config.origin).netloc
+        if self.headers.get("Host") == expected:
             return None
         return Answer.refused(HTTPStatus.MISDIRECTED_REQUEST, "MISDIRECTED")
 
@@ -260,6 +357,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         headers = self.server.headers_of_all()
         if answer.policy is not None:
             headers["Content-Security-Policy"] = answer.policy
+        if answer.cookie is not None:
+            headers["Set-Cookie"] = answer.cookie
         for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("Content-Type", answer.kind)
@@ -272,6 +371,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return "demo"
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (inherited)
-        """Write a line for a request; no address of ours carries a secret."""
-        if not self.server.quiet:
+        """Write a line for a request; no address of ours carries a secret.
+
+        Open pages ask for codes every few seconds: of that none is written.
+        """
+        # A request that could not be read has no path.
+        polls = getattr(self, "path", "").startswith(f"{_TRIAL}/")
+        if not self.server.quiet and not polls:
             super().log_message(format, *args)

@@ -5,7 +5,6 @@ integrator's site. It listens on this machine alone.
 """
 
 import asyncio
-import socket
 import ssl
 import threading
 import weakref
@@ -19,12 +18,15 @@ from typing import Any, Final, Self
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
+from appliance.runtime.processes import bind
+
 KEPT: Final = 200
 """Mails, the newest."""
 KEPT_BYTES: Final = 67_108_864
 """Of all of them together."""
 _PARSER: Final = BytesParser(policy=policy.default)
 _TAKEN: Final = "250 taken"
+_BACKLOG: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +79,18 @@ class MailCatcher:
         options: of aiosmtpd's `SMTP`.
 
     Raises:
-        OSError: it cannot listen there.
+        SettingsError: it cannot listen there; the text says why.
     """
 
     def __init__(
         self, listen: str, tls: ssl.SSLContext | None = None, **options: Any
     ) -> None:
-        host, _, port = listen.rpartition(":")
+        host = listen.rpartition(":")[0]
         self._lock = threading.Lock()
         self._caught: deque[CaughtMail] = deque(maxlen=KEPT)
         self._count = 0
         self._name, self._tls, self._options = host, tls, options
-        self._socket = socket.create_server((host, int(port)))
+        self._socket = bind(listen, _BACKLOG)
         self.port: int = self._socket.getsockname()[1]
         self._loop = asyncio.new_event_loop()
         self._server: asyncio.Server | None = None

@@ -5,7 +5,7 @@ import { call } from "./api.js";
 import { encodeBase64 } from "./base64.js";
 import * as batch from "./batch_steps.js";
 import { byId, fill } from "./dom.js";
-import { Failure, Unreachable } from "./failure.js";
+import { Failure, Stopped, Unreachable } from "./failure.js";
 import { t } from "./i18n.js";
 import { alert, announce, notice, run } from "./screen.js";
 import { Signature } from "./signature.js";
@@ -44,7 +44,7 @@ export class Batch extends Signature {
     const pending = this.#list.filter(({ state }) => state === "pending");
     return {
       pending: pending.length,
-      unread: pending.filter(({ seen }) => !seen).length,
+      unread: pending.filter(({ seen, open }) => open && !seen).length,
     };
   }
 
@@ -69,6 +69,8 @@ export class Batch extends Signature {
       if (after === 0) this.#message = page.message;
       ({ more } = page);
     }
+    const shown = new Set(this.#list.filter(({ isShown }) => isShown).map(({ id }) => id));
+    for (const item of all) item.isShown = shown.has(item.id);
     this.#list = all;
   }
 
@@ -83,6 +85,7 @@ export class Batch extends Signature {
       batch.documents({
         list: this.#list,
         counts: this.#counts,
+        openings: this.session.batch.openings,
         integrator: this._boot.integrator,
         message: this.#message,
         done: done(),
@@ -100,10 +103,10 @@ export class Batch extends Signature {
     fill(byId("tools"));
   }
 
-  /** To the next one that was not read, beginning after one; or to the password. */
+  /** To the next one that has to be read still, beginning after one; or to the password. */
   #goOn(from = -1) {
     const order = [...this.#list.slice(from + 1), ...this.#list.slice(0, from + 1)];
-    const next = order.find(({ state, seen }) => state === "pending" && !seen);
+    const next = order.find(({ state, seen, open }) => state === "pending" && open && !seen);
     if (next) return this.#open(next);
     if (this.#read().pending === 0) return this.#reload();
     return this.#password();
@@ -122,13 +125,14 @@ export class Batch extends Signature {
   async #open(item) {
     const quietly = this._machine.is("reviewing");
     if (quietly) this._viewer.freeze();
-    else this.step(() => loading());
+    else this.step(() => loading({ cancel: () => this.leave() }));
     // From here on the server may speak of this one, whatever is painted late.
     this.#onScreen = null;
     try {
       this.session = await this.persist(() => call("choose", { body: { request: item.id } }));
     } catch (error) {
       this._viewer.thaw();
+      if (error instanceof Stopped) throw error;
       if (!MOVED_ON.has(error.code)) {
         if (!quietly) this.#documents();
         throw error;
@@ -138,6 +142,7 @@ export class Batch extends Signature {
     try {
       await this._reopen({ quietly });
     } catch (error) {
+      if (error instanceof Stopped) throw error;
       // What is on the screen is not the session's document any more.
       this.#documents();
       throw error;
@@ -150,7 +155,8 @@ export class Batch extends Signature {
     const { session } = this;
     const at = this.#list.indexOf(item);
     const before = this.#list.slice(0, at).findLast(({ state }) => state === "pending");
-    const others = () => this.#list.filter((each) => each !== item && each.state === "pending" && !each.seen);
+    const others = () =>
+      this.#list.filter((each) => each !== item && each.state === "pending" && each.open && !each.seen);
     this.step(() =>
       batch.reading({
         session,
@@ -197,7 +203,7 @@ export class Batch extends Signature {
         await this.#saw(item);
       } catch (error) {
         // The way on asks again, and tells what is wrong.
-        if (!(error instanceof Failure || error instanceof Unreachable)) throw error;
+        if (![Failure, Stopped, Unreachable].some((kind) => error instanceof kind)) throw error;
       }
     });
   }
@@ -208,6 +214,7 @@ export class Batch extends Signature {
   }
 
   async #saw(item) {
+    item.isShown = true;
     if (item.seen) return;
     const { sha256 } = this.session.document;
     await call("seen", { body: { sha256 } });
@@ -254,6 +261,7 @@ export class Batch extends Signature {
         list: this.#list,
         back: () => this.#documents(),
         cancel: () => this.leave(),
+        help: () => this.help("password", () => this.#password()),
         go: (form) => this.#sign(form.get("password")),
       }),
     );
@@ -351,7 +359,7 @@ export class Batch extends Signature {
   }
 
   #save(item) {
-    return this.save(`download?request=${item.id}`, item.fileName);
+    return this.save(item.fileName, (how) => call(`download?request=${item.id}`, how));
   }
 
   /** It is over: show it, and tell the host. */

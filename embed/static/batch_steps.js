@@ -4,7 +4,7 @@
 import { h } from "./dom.js";
 import { documentCount, pageCount, t } from "./i18n.js";
 import { facts, out, scrolling } from "./screen.js";
-import { LEGAL, messageFrom, passwordField, spinner, terms, termsOf, warnings } from "./steps.js";
+import { LEGAL, forgotten, messageFrom, passwordField, spinner, terms, termsOf, warnings, warningsOf } from "./steps.js";
 
 /** Documents that one tabs through without help. */
 const FEW = 5;
@@ -85,9 +85,9 @@ function termsLine(item) {
 }
 
 /** Every document of the batch; those that wait can be opened. */
-export function documents({ list, counts, integrator, message, done, open, go, cancel }) {
+export function documents({ list, counts, openings, integrator, message, done, open, go, cancel }) {
   const { unread, pending } = counts;
-  const opened = pending - unread;
+  const demanded = list.filter(({ state, open: isDemanded }) => state === "pending" && isDemanded).length;
   const shared = sharedTerms(list);
   return {
     name: "documents",
@@ -95,17 +95,17 @@ export function documents({ list, counts, integrator, message, done, open, go, c
     body: [
       done ? h("p", { class: "success" }, done) : null,
       messageFrom(integrator, message),
-      h("p", {}, whatToDo(counts, integrator)),
+      h("p", { id: "what-to-do" }, whatToDo(counts, integrator, openings)),
       shared && terms(shared),
-      meter("read-count", opened, pending, openedSoFar(opened, pending)),
+      demanded > 0 ? meter("read-count", demanded - unread, demanded, openedSoFar(demanded - unread, demanded)) : null,
       pending < list.length
         ? h("p", { class: "hint", id: "tally" }, t("In all, {documents}: {tally}.", { documents: documentCount(list.length), tally: tally(list) }))
         : null,
       skip(list),
       scrolling(h("ul", { class: "choices batch", tabindex: "0", "aria-label": t("Documents") },
-        ...list.map((item) => h("li", {}, entry(item, open, !shared))))),
+        ...list.map((item) => h("li", {}, entry(item, { open, withTerms: !shared, openings }))))),
     ],
-    primary: { label: unread > 0 ? toRead(counts) : toSign(counts), act: go },
+    primary: { label: unread > 0 ? toRead(counts, demanded) : toSign(counts), act: go },
     secondary: out({ cancel }),
   };
 }
@@ -117,7 +117,16 @@ function skip(list) {
   return h("button", { type: "button", class: "skip", onclick: on }, t("Skip the list"));
 }
 
-function whatToDo({ unread, pending }, integrator) {
+/** What the signer has to open of it, and does next. */
+function whatToDo({ unread, pending }, integrator, openings) {
+  if (openings === "ninguna") {
+    return t("{integrator} asks you to sign them together. Read the list; open any that you want to read. Then you sign all of them at once, with one password.", { integrator });
+  }
+  if (openings === "muestra" && pending > 1) {
+    return unread > 0
+      ? t("{integrator} asks you to sign them together. Open the ones that are marked, a sample, and any other that you want to read; then you sign all of them at once, with one password.", { integrator })
+      : t("You have opened the sample. Open any other that you want to read, or sign all of them at once, with one password.");
+  }
   if (pending === 1) {
     return unread > 0
       ? t("Open it first; then you sign it with your password.")
@@ -128,18 +137,20 @@ function whatToDo({ unread, pending }, integrator) {
     : t("You have opened all of them. You sign them at once, with one password.");
 }
 
-function toRead({ unread, pending }) {
-  return unread < pending ? t("Go on reading") : pending === 1 ? t("Read it") : t("Read the first one");
+function toRead({ unread, pending }, demanded) {
+  return unread < demanded ? t("Go on reading") : pending === 1 ? t("Read it") : t("Read the first one");
 }
 
 function toSign({ pending }) {
   return t("Sign {documents}", { documents: documentCount(pending) });
 }
 
-function entry(item, open, withTerms) {
+function entry(item, { open, withTerms, openings }) {
+  const isMarked = openings === "muestra" && item.open && !item.seen && item.state === "pending";
   const told = [
     h("span", { class: "name" }, item.name),
     h("span", { class: "hint" }, `${pageCount(item.pages)} · `, h("span", { class: `state ${item.seen ? "seen" : ""} ${item.state}` }, standing(item))),
+    isMarked && h("span", { class: "hint marked" }, t("To be opened before you sign")),
     withTerms && termsLine(item),
   ];
   if (item.state !== "pending") return h("div", { class: "over" }, ...told);
@@ -171,7 +182,7 @@ export function reading({ session, told, at, left, previous, list, go, reject, c
 }
 
 /** One signing password for all that waits. */
-export function password({ session, list, go, back, cancel }) {
+export function password({ session, list, go, back, cancel, help }) {
   const { signer, integrator } = session;
   const waiting = list.filter(({ state }) => state === "pending");
   const shared = sharedTerms(waiting);
@@ -182,11 +193,13 @@ export function password({ session, list, go, back, cancel }) {
     focus: "password",
     title: t("Sign {documents}", { documents: documentCount(waiting.length) }),
     body: [
-      h("p", { class: "lead", id: "consent" }, consent(waiting.length, list.length)),
+      h("p", { class: "lead", id: "consent" }, consent(waiting.length, list.length, waiting.filter(({ seen }) => seen).length)),
+      repeatedWarnings(waiting),
       shared && terms(shared),
       shared ? null : h("p", { id: "differing" }, t("The signatures do not all say and permit the same:")),
       shared ? null : names,
       passwordField(signer),
+      forgotten(help),
       h("p", { class: "legal" }, LEGAL[signer.legal]()),
       h("details", {},
         h("summary", {}, t("What you are signing, and with what")),
@@ -203,8 +216,37 @@ export function password({ session, list, go, back, cancel }) {
   };
 }
 
-/** What the password consents to. */
-function consent(waiting, total) {
+/** Names that are told of each warning; of more it is told how many. */
+const NAMED = 5;
+
+/** What a signer was warned of when they opened documents in an earlier session. */
+function repeatedWarnings(waiting) {
+  const names = new Map();
+  for (const item of waiting.filter(({ isShown }) => !isShown)) {
+    for (const told of warningsOf(item)) names.set(told, [...(names.get(told) ?? []), item.name]);
+  }
+  if (names.size === 0) return null;
+  return h("div", { class: "warning", id: "warned" },
+    h("h2", {}, t("Before you sign")),
+    h("ul", {}, ...[...names].map(([told, whose]) => h("li", {}, `${told} `, h("bdi", {}, some(whose))))));
+}
+
+function some(names) {
+  const told = names.slice(0, NAMED).join(", ");
+  const left = names.length - NAMED;
+  return left > 0 ? t("({names} and {count} more)", { names: told, count: left }) : `(${told})`;
+}
+
+/**
+ * What the password stands for, and that some of it was not opened.
+ * @param {number} waiting documents that are signed now.
+ * @param {number} total documents of the batch.
+ * @param {number} opened of those that are signed now.
+ */
+function consent(waiting, total, opened) {
+  if (opened < waiting) {
+    return t("With your password you sign {count} documents. You have read the list of them and opened {opened}.", { count: waiting, opened });
+  }
   if (waiting === 1) return t("With your password you sign 1 document, which you have opened.");
   return waiting === total
     ? t("With your password you sign the {count} documents, all of which you have opened.", { count: waiting })

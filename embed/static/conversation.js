@@ -3,11 +3,14 @@
 
 import { call, hasSession, openSession, renewSession } from "./api.js";
 import { decodeBase64, sha256 } from "./base64.js";
-import { failureOf, ownFailure } from "./failure.js";
+import { Stopped, failureOf, ownFailure } from "./failure.js";
 import { described, firstFault, isPlain } from "./guard.js";
 import { LEGACY_FIELD, MESSAGES, PROTOCOL_VERSION } from "./protocol.js";
 import { notice } from "./screen.js";
+import { pause } from "./stage.js";
 
+/** So long a page that may be left waits for the page of another token to be asked for. */
+const GRACE_MS = 1_500;
 const INIT_FIELDS = MESSAGES.init.fields.filter((field) => field.name !== "autoLoadFile");
 
 export class Conversation {
@@ -24,10 +27,15 @@ export class Conversation {
   #queue = Promise.resolve();
   /** Whether the page told the host by itself that the session is over. */
   #saysOver;
+  /** Public id of the session that the page is of. */
+  #page;
+  /** Tokens that have pages of their own, which answer for them. */
+  #others = new Set();
 
   constructor(boot, host, machine, flow, clock) {
     this.#boot = boot;
     this.#saysOver = boot.kind === "expired";
+    this.#page = boot.session;
     this.#host = host;
     this.#machine = machine;
     this.#flow = flow;
@@ -57,6 +65,7 @@ export class Conversation {
 
   /** Say what went wrong, to the signer and to the host: nobody waits for nothing. */
   #report(error, origin) {
+    if (error instanceof Stopped) return;
     const failure = failureOf(error);
     this.#flow.refuse(failure);
     this.#host.post("error", failure.payload, origin);
@@ -74,6 +83,7 @@ export class Conversation {
     check(payload, this.#boot);
     const { nonce, idemKey, sessionToken, userData } = payload;
     const content = JSON.stringify([sessionToken, idemKey, userData]);
+    if (this.#others.has(sessionToken)) return undefined;
     const known = content === this.#held && hasSession() && !this.#machine.is("blocked");
     let session = null;
     let refused = null;
@@ -82,6 +92,8 @@ export class Conversation {
         if (this.#busy() && !this.#sameToken(sessionToken)) throw ownFailure("SESSION_IN_USE");
         const init = { nonce, idemKey, sessionToken, userData };
         session = await this.#open(init, documentOf(payload) !== null);
+        // The page of that token answers: this one is being left.
+        if (session === null) return undefined;
         this.#held = content;
       } catch (error) {
         if (error.code !== "SESSION_IN_USE" || !this.#acked) return this.#refuse(error, origin);
@@ -106,9 +118,19 @@ export class Conversation {
     return this.#held !== null && JSON.parse(this.#held)[0] === token;
   }
 
-  #open(init, document) {
-    const body = { page: this.#boot.session, init, document };
-    return this.#flow.persist(() => openSession(body));
+  async #open(init, document) {
+    const body = { page: this.#page, init, document };
+    const open = (more) => this.#flow.persist(() => openSession({ ...body, ...more }));
+    let session = await open();
+    if (session === null) {
+      // A host that gives its frame another token may send init while the page of that
+      // token is on its way: an ack of this page would have it wait for nothing.
+      await pause(GRACE_MS);
+      session = await open({ adopt: true });
+    }
+    if (session === null) this.#others.add(init.sessionToken);
+    else this.#page = session.id;
+    return session;
   }
 
   #refuse(error, origin) {
@@ -210,6 +232,7 @@ export class Conversation {
     await this.#flow.settled;
     const session = await this.#flow.persist(() => renewSession(sessionToken));
     this.#held = JSON.stringify([sessionToken, ...JSON.parse(this.#held).slice(1)]);
+    this.#page = session.id;
     this.#clock.set(session);
     notice(null);
     const blocked = this.#machine.is("blocked");

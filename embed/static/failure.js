@@ -152,6 +152,9 @@ export function failureOf(error) {
 /** The network failed: nothing is known of the call's outcome. */
 export class Unreachable extends Error {}
 
+/** What was waited for is given up: nobody is told of it. */
+export class Stopped extends Error {}
+
 /**
  * An error that the page found by itself.
  * @param {string} code

@@ -5,14 +5,18 @@ import { call } from "./api.js";
 import { sha256 } from "./base64.js";
 import { Batch } from "./batch.js";
 import { byId, fill } from "./dom.js";
-import { failureOf, ownFailure } from "./failure.js";
+import { Stopped, failureOf, ownFailure } from "./failure.js";
 import { t } from "./i18n.js";
-import { alert, announce } from "./screen.js";
+import { countDown } from "./next_code.js";
+import { alert, announce, notice, run, waitFor } from "./screen.js";
+import { DocumentSource, WHOLE_AT_MOST } from "./source.js";
 import { LOOK_AGAIN_MS, SESSION_OVER, pause } from "./stage.js";
 import * as steps from "./steps.js";
-import { toolbar } from "./viewer.js";
+import { showCame, toolbar } from "./viewer.js";
 
 const CODE = /^\d{6}$/;
+/** A file at least so large takes a while to be sent. */
+const TOLD_FROM = 262_144;
 const UPLOADS = 4; // tries while an earlier one is still under way
 
 export class Flow extends Batch {
@@ -30,13 +34,16 @@ export class Flow extends Batch {
   _isPainted = true;
   /** Fingerprint of the document that was picked from the list. */
   #picked = null;
+  /** Where a large document on the screen comes from, and who saves it meanwhile. */
+  #source = null;
+  #saving = null;
   #turn = 0;
   #taking = Promise.resolve();
   /** Why the host's last document was refused, and how to have it looked at again. */
   #refusal = null;
 
   get _begun() {
-    return super._begun || this.#own || this.#typed;
+    return super._begun || this.#own || this.#typed || (this.session !== null && this.#shown());
   }
 
   /** Settles when what changes the document now is done. */
@@ -52,6 +59,8 @@ export class Flow extends Batch {
    */
   #inTurn(work) {
     const turn = (this.#turn += 1);
+    // What the one before still sends or fetches is of no use any more.
+    this._transfer();
     const holds = () =>
       turn === this.#turn && !this._machine.is("blocked", "cancelled", "rejected");
     const done = this.#taking.then(() => (holds() ? work(holds) : undefined));
@@ -76,7 +85,10 @@ export class Flow extends Batch {
 
   async #resumeNow(session) {
     this.session = session;
-    if (session.batch) return this.batch();
+    if (session.batch) {
+      this.#opening();
+      return this.batch();
+    }
     if (session.state === "signed") {
       this.finish();
       return this._told;
@@ -91,7 +103,13 @@ export class Flow extends Batch {
 
   /** Whether the session's document is the one on the screen. */
   #shown() {
-    return byId("viewer").dataset.sha256 === this.session.document?.sha256;
+    const { sha256: shown } = byId("viewer").dataset;
+    return shown !== undefined && shown === this.session.document?.sha256;
+  }
+
+  /** Something is being opened, of which no bytes are counted. */
+  #opening() {
+    this.step(() => steps.loading({ cancel: () => this.leave() }));
   }
 
   // -- the document -------------------------------------------------------------
@@ -105,7 +123,7 @@ export class Flow extends Batch {
       steps.pick({
         integrator: this._boot.integrator,
         choose: (file) => this.guarded(() => this.#chooseFile(file)),
-        pending: () => this.identified(() => this.#requests()),
+        pending: () => this.guarded(() => this.identified(() => this.#requests()), steps.lookingUp),
         cancel: () => this.leave(),
       }),
     );
@@ -148,24 +166,27 @@ export class Flow extends Batch {
 
   async #takeNow(read, name, { own = false, prefix = "" }, holds) {
     this._machine.move("loading");
-    this.step(() => steps.loading());
+    const signal = this._transfer();
+    this.#opening();
     // The host hears that it was understood before a large document is worked on.
     await pause(0);
     try {
       const bytes = read();
-      const session = await this.#upload({ file: bytes, fileName: name, own });
+      const giveUp = own && (() => ({ label: t("Do not send it"), act: () => this.#giveUp() }));
+      const progress = bytes.length >= TOLD_FROM ? this._moving("sending", giveUp || undefined) : null;
+      const session = await this.#upload({ file: bytes, fileName: name, own, signal, progress });
       if (!holds()) return undefined;
       this.session = session;
       this.#own = own;
       this.#refusal = null;
       if (this.session.state === "signed") return this.finish();
       if (this._isOver()) return undefined;
-      await this.#open(await this.#kept(bytes));
+      await this.#openKept(bytes, signal);
       if (!holds()) return undefined;
       if (this.session.state === "authorised") return await this.authorised();
       return this.read();
     } catch (error) {
-      if (!holds()) return undefined;
+      if (error instanceof Stopped || !holds()) return undefined;
       if (!own) {
         const failure = failureOf(error).ofDocument(prefix);
         return this.#refused(failure, () => this.take(read, name, { prefix }));
@@ -174,6 +195,17 @@ export class Flow extends Batch {
       else this.pick();
       return this.tell(error, { quiet: own, file: name });
     }
+  }
+
+  /** Do not send a file after all. It may have arrived: the service says. */
+  #giveUp() {
+    this._transfer();
+    return this.guarded(async () => {
+      const session = await this.persist(() => call("state"));
+      const { sha256: shown } = byId("viewer").dataset;
+      if (session.document && session.document.sha256 !== shown) this.#own = true;
+      return this.resume(session);
+    });
   }
 
   /** Send a document; one whose answer was lost may still be under way. */
@@ -220,25 +252,62 @@ export class Flow extends Batch {
     }
   }
 
-  /** What was taken in of a file: it, or the copy that mended its damage. */
-  async #kept(bytes) {
-    const same = (await sha256(bytes)) === this.session.document.sha256;
-    return same ? bytes : await this.persist(() => call("document", { raw: true }));
+  /** Show what was taken in of a file: it, or the copy that mended its damage. */
+  async #openKept(bytes, signal) {
+    const isSame = (await sha256(bytes)) === this.session.document.sha256;
+    return isSame ? this.#open(bytes) : this.#fetch(signal, this._moving("fetching"));
   }
 
   /** Show the session's document; quietly: the step stays until it is there. */
   async _reopen({ quietly = false } = {}) {
     this._machine.move("loading");
-    if (!quietly) this.step(() => steps.loading());
-    await this.#open(await this.persist(() => call("document", { raw: true })));
+    const signal = this._transfer();
+    const wait = quietly ? waitFor(() => t("Opening the document")) : null;
+    const progress = wait ? wait.progress : this._moving("fetching");
+    try {
+      await this.#fetch(signal, progress);
+    } catch (error) {
+      if (error.code !== "DOCUMENT_CHANGED") throw error;
+      // Another one took its place since the service told of it: once more, and no more.
+      this.session = await this.persist(() => call("state"));
+      if (!this.session.document) throw error;
+      await this.#fetch(signal, progress);
+    } finally {
+      wait?.end();
+    }
   }
 
-  async #open(bytes) {
+  /** Fetch and show the session's document; of a large one its first page at first. */
+  async #fetch(signal, progress) {
+    const { document: wanted } = this.session;
+    if (wanted.size <= WHOLE_AT_MOST) {
+      return this.#open(await this.persist(() => call("document", { raw: true, signal, progress })));
+    }
+    const source = new DocumentSource("document", wanted);
+    const stop = () => source.close();
+    source.progress = progress;
+    source.lost = (is) => notice(is ? () => t("There is no connection; trying again.") : null);
+    source.whole.catch((error) => this.#sourceFailed(source, error));
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop);
+    try {
+      return await this.#open(source);
+    } finally {
+      // From here on it is the viewer's.
+      signal.removeEventListener("abort", stop);
+    }
+  }
+
+  async #open(file) {
     const shown = this.session.document;
-    // What is shown is what will be signed, or nothing is.
-    if ((await sha256(bytes)) !== shown.sha256) throw ownFailure("DOCUMENT_CHANGED");
+    const source = file instanceof DocumentSource ? file : null;
+    // What is shown is what will be signed, or nothing is. What comes in parts bears the
+    // hash with each of them, and is hashed when all of it is here.
+    if (!source && (await sha256(file)) !== shown.sha256) throw ownFailure("DOCUMENT_CHANGED");
     delete byId("viewer").dataset.sha256;
-    const { painted } = await this._viewer.open(bytes, shown.pages);
+    const { painted } = await this._viewer.open(file, shown.pages);
+    if (source?.error) throw source.error;
+    this.#source = source;
     this._painted = painted;
     this._isPainted = false;
     byId("viewer").dataset.sha256 = shown.sha256;
@@ -246,6 +315,7 @@ export class Flow extends Batch {
     painted.then(() => {
       if (byId("viewer").dataset.sha256 !== shown.sha256) return;
       this._isPainted = true;
+      if (source) this.#fetchRest(source);
       this._host.post("document.loaded", {
         fileName: shown.name,
         sha256: shown.sha256,
@@ -255,10 +325,51 @@ export class Flow extends Batch {
     });
   }
 
+  /** The first page is there: now the rest comes, and it is told how much of it has. */
+  #fetchRest(source) {
+    source.progress = (done, total) => {
+      if (this.#source === source) showCame(done, total);
+      this.#saving?.(done, total);
+    };
+    source.fill();
+  }
+
+  /** A document cannot be had any further. */
+  #sourceFailed(source, error) {
+    // While it is opened, who opens it is told.
+    if (error instanceof Stopped || this.#source !== source) return;
+    if (error.code === "DOCUMENT_CHANGED") this.guarded(() => this.#lookAgain());
+    else this.tell(error);
+  }
+
+  /** The document on the screen is not the service's: what has become of it? */
+  async #lookAgain() {
+    if (!this._machine.is("reviewing", "authorising")) return undefined;
+    const session = await this.persist(() => call("state"));
+    if (session.document?.sha256 === this.session.document.sha256) {
+      return this.block(ownFailure("DOCUMENT_CHANGED"));
+    }
+    return session.state === "authorised" ? this._changed() : this.resume(session);
+  }
+
   #tools() {
     const shown = this.session.document;
-    const save = () => this.save("document", shown.name);
-    fill(byId("tools"), toolbar(this._viewer, shown, save));
+    const save = () => this.save(shown.name, (how) => this.#original(how));
+    fill(byId("tools"), toolbar(this._viewer, shown, save, this.#source?.came ?? shown.size));
+  }
+
+  /** The bytes of the document on the screen; of a large one they come anyway. */
+  async #original(how) {
+    const source = this.#source;
+    if (!source) return call("document", how);
+    const stopped = new Promise((_, reject) => {
+      how.signal.addEventListener("abort", () => reject(new Stopped()));
+    });
+    this.#saving = how.progress;
+    source.fill();
+    return Promise.race([source.whole, stopped]).finally(() => {
+      this.#saving = null;
+    });
   }
 
   /** Draw everything again, in another language. */
@@ -421,11 +532,13 @@ export class Flow extends Batch {
       } catch (error) {
         // Neither another code nor another try mends it: only what the host sends.
         if (error.code === "IDEMKEY_CONFLICT") return this.#refused(error);
-        return this.tell(error, { field: "code" });
+        this.tell(error, { field: "code" });
+        return error.problem?.codeUsed && countDown(error.problem.nextCodeIn);
       }
       return this.guarded(() => this.#proven(next));
     };
-    this.step(() => steps.code({ claim: this.claim, rejecting: this.#rejecting, back: () => this.#back(), cancel: () => this.leave(), go: prove }));
+    const help = () => this.help("phone", () => this.#code(next));
+    this.step(() => steps.code({ claim: this.claim, rejecting: this.#rejecting, back: () => this.#back(), cancel: () => this.leave(), go: prove, help }));
   }
 
   #proven(next) {
@@ -452,8 +565,8 @@ export class Flow extends Batch {
   /** What waits for this signer here. */
   async #requests() {
     const { list } = await call("requests");
-    const choose = (request) =>
-      this.guarded(async () => {
+    const choose = (request) => {
+      const open = async () => {
         try {
           this.session = await call("choose", { body: { request } });
         } catch (error) {
@@ -465,7 +578,9 @@ export class Flow extends Batch {
         this.#picked = this.session.document.sha256;
         await this._reopen();
         return this.#proven();
-      });
+      };
+      return run(() => this.guarded(open));
+    };
     this.step(() => steps.requests({ list, choose, back: () => this.#back(), cancel: () => this.leave() }));
   }
 }

@@ -4,7 +4,7 @@ import { call, whenAnswered } from "./api.js";
 import { SessionClock } from "./clock.js";
 import { Conversation } from "./conversation.js";
 import { byId } from "./dom.js";
-import { noteOwnFailures, ownFailure } from "./failure.js";
+import { Stopped, Unreachable, noteOwnFailures, ownFailure } from "./failure.js";
 import { Flow } from "./flow.js";
 import { Host } from "./host.js";
 import { currentLanguage, loadLanguage, t } from "./i18n.js";
@@ -19,8 +19,11 @@ const RESIZE_STEP_PX = 8;
 const LEAST_PX = 500; // as docs/embedding.md has it
 const READING_PX = 720; // a document, its toolbar and its buttons
 const UNHEARD_MS = 10_000;
+/** A frame that was loaded again by itself: hosts seldom know of it. */
+const RELOADED_MS = 3_000;
 const NOTES_MOST = 20; // of errors that the page finds, in its life
 const boot = JSON.parse(byId("boot").textContent);
+const unheardMs = boot.isReloaded ? RELOADED_MS : UNHEARD_MS;
 
 let conversation;
 let heard = false;
@@ -28,7 +31,10 @@ const host = new Host(boot, (...message) => {
   heard = true;
   conversation.receive(...message);
 });
-const machine = new Machine((state) => host.connected && host.post("state", { state }));
+const machine = new Machine((state) => {
+  if (state === "connected") viewer.warm();
+  if (host.connected) host.post("state", { state });
+});
 const viewer = new Viewer(byId("viewer"), boot.pdfjs, (page) => call(`page/${page}`, { raw: true }));
 const flow = new Flow(boot, host, machine, viewer);
 const clock = new SessionClock(warn, tellTime, over);
@@ -62,7 +68,11 @@ function over() {
 }
 
 async function switchLanguage() {
-  await loadLanguage(currentLanguage() === "es" ? "en" : "es", boot.statics);
+  try {
+    await loadLanguage(currentLanguage() === "es" ? "en" : "es", boot.statics);
+  } catch (error) {
+    throw new Unreachable(String(error));
+  }
   dress();
   flow.redraw();
   await flow.retell();
@@ -111,30 +121,38 @@ function watchHeight() {
 /** Nothing that we read came from the page around: said to both who can do something. */
 function tellUnheard() {
   if (heard || !machine.is("ready")) return;
-  flow.step(() => unheard({ integrator: boot.integrator, cancel: () => flow.leave() }));
-  console.warn(host.unheard(UNHEARD_MS / 1000));
+  const { integrator, isReloaded } = boot;
+  flow.step(() => unheard({ integrator, isReloaded, cancel: () => flow.leave() }));
+  console.warn(host.unheard(unheardMs / 1000));
+  // A host that missed it the first time begins now.
+  sayReady();
 }
 
-addEventListener("unhandledrejection", () => {
+function sayReady() {
+  host.post("ready", {
+    protocol: PROTOCOL_VERSION,
+    environment: boot.environment,
+    maxDocumentBytes: boot.maxDocumentBytes,
+  });
+}
+
+addEventListener("unhandledrejection", ({ reason }) => {
+  if (reason instanceof Stopped) return;
   alert(() => t("Something went wrong. Try again, or start over."));
 });
 addEventListener("online", connected);
 whenAnswered(connected);
 await loadLanguage(boot.language, boot.statics);
 dress();
-byId("language").addEventListener("click", switchLanguage);
+byId("language").addEventListener("click", () => flow.guarded(switchLanguage, () => t("Loading the other language…")));
 if (Host.present) {
-  flow.step(waiting);
+  flow.step(() => waiting({ cancel: () => flow.leave() }));
   machine.move("ready");
-  host.post("ready", {
-    protocol: PROTOCOL_VERSION,
-    environment: boot.environment,
-    maxDocumentBytes: boot.maxDocumentBytes,
-  });
+  sayReady();
   if (boot.kind === "expired") flow.block(ownFailure("SESSION_TOKEN_EXPIRED"));
   host.listen();
   watchHeight();
-  setTimeout(tellUnheard, UNHEARD_MS);
+  setTimeout(tellUnheard, unheardMs);
 } else {
   flow.step(() => alone({ boot }));
 }

@@ -82,7 +82,7 @@ function ownPlaces({ integrator, document: { newField, preset, terms } }, chosen
     { class: "corners whole" },
     h("legend", {}, t("Place on the page")),
     ...offered.flatMap(([corner, label]) => {
-      const hint = corner === "custom" ? h("p", { class: "hint how", id: "custom-hint" }, t("Choose a point on the page, drag the mark, or move it with the arrow keys")) : null;
+      const hint = corner === "custom" ? h("p", { class: "hint how", id: "custom-hint" }, t("Choose a point on the page, or drag the mark. By keyboard: Tab to the mark and move it with the arrow keys; with Shift, little by little.")) : null;
       return [option(corner, {
         value: corner,
         checked: corner === valueOf(chosen),

@@ -1,7 +1,7 @@
 // Made by `python -m embed.generate` from embed/protocol.py.
 
 /**
- * The frame has loaded and can receive init; sent once.
+ * The frame has loaded and can receive init; once more where none came.
  * @typedef {object} ReadyPayload
  * @property {number} [protocol]
  * @property {string} [environment]
@@ -322,19 +322,19 @@ export const MESSAGES = {
           {
             "name": "dni",
             "kind": "string",
-            "pattern": "^(?:[0-9]{7,8})$"
+            "pattern": "^(?: *[0-9]{7,8} *)$"
           },
           {
             "name": "cuil",
             "kind": "string",
-            "pattern": "^(?:[0-9]{2}-?[0-9]{8}-?[0-9])$"
+            "pattern": "^(?: *[0-9]{2}-?[0-9]{8}-?[0-9] *)$"
           },
           {
             "name": "email",
             "kind": "string",
             "required": true,
             "most": 254,
-            "pattern": "^(?:[^@ \\t\\r\\n]{1,64}@[^@ \\t\\r\\n]{1,189})$"
+            "pattern": "^(?: *[^@ \\t\\r\\n]{1,64}@[^@ \\t\\r\\n]{1,189} *)$"
           },
           {
             "name": "gender",

@@ -2,7 +2,8 @@
 // in; where the focus goes and what is announced is decided here.
 
 import { byId, fill, h } from "./dom.js";
-import { t } from "./i18n.js";
+import { Stopped } from "./failure.js";
+import { size, t } from "./i18n.js";
 
 const STEPS = ["read", "identify", "code", "place", "password"];
 /** Who picks from a list of what waits for them says first who they are. */
@@ -18,7 +19,8 @@ const textOf = (say) => (typeof say === "function" ? say() : say);
  * @param {string} step.name also on the body element, for the style.
  * @param {string} step.title
  * @param {Array<Node|string|null>} step.body
- * @param {{label: string, act: (form: FormData) => Promise<void>, kind?: string}} [step.primary]
+ * @param {{label: string, act: (form: FormData) => Promise<void>, kind?: string,
+ *   waits?: () => string}} [step.primary] waits: what is waited for where that takes a while.
  * @param {{label: string, act: () => unknown}} [step.back] beside the main action.
  * @param {Array<{label: string, act: () => unknown, kind?: string}>} [step.secondary]
  *   ways out: in their corner, the same in every step; `danger` is for good.
@@ -45,6 +47,7 @@ export function show(step, { again = false, whoFirst = false, isPlaced = true, s
   byId("progress").hidden = line.length === 0;
   bar(step);
   restore();
+  showWait();
   if (!again) return begin(step, pressed && document.querySelector(pressed));
   if (told) alert(told.say, told.field, { quiet: true });
   notice(said.notice);
@@ -100,10 +103,11 @@ function bar(step) {
   const form = byId("form");
   form.onsubmit = (event) => {
     event.preventDefault();
-    if (step.primary) run(() => step.primary.act(new FormData(form)));
+    if (step.primary) run(() => step.primary.act(new FormData(form)), step.primary.waits);
   };
+  // Who leaves waits for nothing.
   const plain = ({ label, act, kind }) =>
-    h("button", { type: "button", class: `plain ${kind ?? ""}`, onclick: () => run(act) }, label);
+    h("button", { type: "button", class: `plain ${kind ?? ""}`, onclick: () => (kind === "leave" ? act() : run(act)) }, label);
   const on = [
     step.back && plain(step.back),
     step.primary && h("button", { type: "submit", form: "form", class: `primary ${step.primary.kind ?? ""}`, onkeydown: once }, step.primary.label),
@@ -129,23 +133,132 @@ export function out({ cancel, reject }) {
 
 let running = false;
 
-/** Do one thing at a time; a second press while the first runs does nothing. */
-export async function run(act) {
+const ofTheService = () => t("Waiting for the signing service…");
+
+/**
+ * Do one thing at a time; a second press while the first runs does nothing.
+ * @param {() => unknown} act
+ * @param {() => string} [say] what is waited for where it takes a while.
+ */
+export async function run(act, say = ofTheService) {
   if (running) return;
   running = true;
   clearAlert();
   setBusy(true);
+  const wait = waitFor(say);
   try {
     await act();
+  } catch (error) {
+    if (!(error instanceof Stopped)) throw error;
   } finally {
     running = false;
     setBusy(false);
+    wait.end();
   }
+}
+
+/** After so long a wait is told of. */
+const WAIT_MS = 1_000;
+/** What is waited for, the last one being what is told. */
+const waits = new Set();
+let asking = 0;
+
+/**
+ * Say what is waited for, once that takes more than a moment.
+ * @param {() => string} say
+ * @param {{stop?: () => void}} [how] stop: gives it up, without leaving.
+ * @returns {{progress: (done: number, total: number) => void, end: () => void}}
+ */
+export function waitFor(say, { stop } = {}) {
+  const wait = { say, stop, isLong: false, done: 0, total: 0 };
+  waits.add(wait);
+  beginWait(wait);
+  return {
+    progress(done, total) {
+      const isFirst = wait.total === 0;
+      Object.assign(wait, { done, total });
+      if (shownWait() !== wait) return;
+      if (isFirst) showWait();
+      else tellBytes("wait-bytes", done, total);
+    },
+    end() {
+      clearTimeout(wait.timer);
+      waits.delete(wait);
+      showWait();
+    },
+  };
+}
+
+function beginWait(wait) {
+  wait.timer = setTimeout(() => {
+    wait.isLong = true;
+    showWait();
+    if (shownWait() === wait) announce(wait.say);
+  }, WAIT_MS);
+}
+
+/** While somebody is asked something, they are what is waited for. */
+function holdWaits(is) {
+  asking += is ? 1 : -1;
+  for (const wait of waits) {
+    clearTimeout(wait.timer);
+    wait.isLong = false;
+    if (!asking) beginWait(wait);
+  }
+  showWait();
+}
+
+/** Steps that say by themselves what is waited for. */
+const SAY_IT = new Set(["loading", "signing"]);
+
+/** Of the long waits the last one, unless the step says it. */
+function shownWait() {
+  const isSaid = SAY_IT.has(document.body.dataset.step);
+  return [...waits].findLast(({ isLong, stop }) => isLong && (stop || !isSaid));
+}
+
+function showWait() {
+  const wait = shownWait();
+  byId("wait").hidden = !wait;
+  if (!wait) return fill(byId("wait"));
+  return fill(
+    byId("wait"),
+    h("span", { class: "spinner", "aria-hidden": "true" }),
+    h("span", { class: "words" }, wait.say()),
+    wait.total > 0 && bytesMeter("wait-bytes", wait.done, wait.total),
+    wait.stop && h("button", { type: "button", class: "plain", onclick: wait.stop }, t("Stop")),
+  );
+}
+
+/**
+ * How much of a file has gone or come.
+ * @param {string} id
+ * @param {number} done bytes.
+ * @param {number} total bytes.
+ */
+export function bytesMeter(id, done, total) {
+  return h("span", { class: "meter bytes" },
+    h("label", { for: id, id: `${id}-label` }, bytesOf(done, total)),
+    h("progress", { id, value: done, max: total }));
+}
+
+/** Tell a meter of `bytesMeter` how much it is now. */
+export function tellBytes(id, done, total) {
+  const bar = document.getElementById(id);
+  if (!bar) return;
+  bar.max = total;
+  bar.value = done;
+  byId(`${id}-label`).textContent = bytesOf(done, total);
+}
+
+/** Bytes of all, in words. */
+export function bytesOf(done, total) {
+  return t("{done} of {total}", { done: size(done), total: size(total) });
 }
 
 function setBusy(busy) {
   byId("panel").setAttribute("aria-busy", String(busy));
-  for (const button of byId("bar").querySelectorAll("button")) {
+  for (const button of byId("bar").querySelectorAll("button:not(.leave)")) {
     button.setAttribute("aria-disabled", String(busy));
   }
 }
@@ -171,11 +284,13 @@ export function ask({ title, text, yes, no, kind = "" }) {
     ),
   );
   document.body.append(dialog);
+  holdWaits(true);
   dialog.showModal();
   // Browsers refuse `autofocus` within another site's page, and complain of it.
   stay.focus();
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => {
+      holdWaits(false);
       dialog.remove();
       resolve(dialog.returnValue === "yes");
     });

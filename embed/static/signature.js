@@ -7,7 +7,7 @@ import { Unreachable } from "./failure.js";
 import { currentLanguage, t } from "./i18n.js";
 import { fieldId, place, reflect } from "./place.js";
 import { within } from "./mark.js";
-import { alert, announce, clearAlert, notice } from "./screen.js";
+import { alert, announce, clearAlert, notice, waitFor } from "./screen.js";
 import { LOOK_AGAIN_MS, SESSION_OVER, Stage, pause } from "./stage.js";
 import * as steps from "./steps.js";
 
@@ -97,10 +97,13 @@ export class Signature extends Stage {
    * @param {() => Promise<boolean>} choose whether the choice came to hold.
    */
   #begin(choose) {
-    const work = choose().catch((error) => {
-      this.tell(error);
-      return false;
-    });
+    const wait = waitFor(() => t("Working out where your mark goes…"));
+    const work = choose()
+      .catch((error) => {
+        this.tell(error);
+        return false;
+      })
+      .finally(wait.end);
     this.#choosing = work;
     return work.then((holds) => {
       if (this.#choosing === work) {
@@ -243,6 +246,7 @@ export class Signature extends Stage {
         back: () => this.place(),
         reject: () => this.reject(() => this.password()),
         cancel: () => this.leave(),
+        help: () => this.help("password", () => this.password()),
         go: (form) => this.#sign(form.get("password")),
       }),
     );
@@ -254,6 +258,8 @@ export class Signature extends Stage {
       return undefined;
     }
     const { sha256 } = byId("viewer").dataset;
+    // Nothing is to be in the way of the signature.
+    this._viewer.rest();
     this._machine.move("submitting");
     this.step(() => steps.signing({ checking: false }));
     try {
@@ -311,6 +317,7 @@ export class Signature extends Stage {
 
   /** The result is stored: show it, and tell the host. */
   finish() {
+    this._viewer.rest();
     this._machine.move("signed");
     notice(null);
     this._viewer.mark(null);
@@ -319,7 +326,7 @@ export class Signature extends Stage {
       steps.done({
         session: this.session,
         handedOver: this.#handedOver,
-        save: () => this.save("download", this.session.signed.fileName),
+        save: () => this.save(this.session.signed.fileName, (how) => call("download", how)),
       }),
     );
     // Not waited for by what the signer does next: it can be saved meanwhile.

@@ -1,10 +1,11 @@
 // What every part of the ceremony stands on: the session, the step on the screen, and
 // one way of meeting errors.
 
-import { call } from "./api.js";
-import { Failure, Unreachable } from "./failure.js";
+import { call, stopCalls } from "./api.js";
+import { Failure, Stopped, Unreachable } from "./failure.js";
 import { instant, t } from "./i18n.js";
-import { alert, announce, ask, clearAlert, isTyped, notice, show } from "./screen.js";
+import { nextStep } from "./next_step.js";
+import { alert, announce, ask, clearAlert, isTyped, notice, show, tellBytes, waitFor } from "./screen.js";
 import * as steps from "./steps.js";
 
 /** Errors that the signer mends here: no business of the host's. */
@@ -40,8 +41,12 @@ const TYPED_WRONGLY = {
 
 /** What an error is to the signer: with the tries that are left, or the time to wait. */
 function sentenceOf(failure, integrator) {
-  const { code, problem: { attemptsLeft, retryAfter } } = failure;
+  const { code, problem: { attemptsLeft, retryAfter, codeUsed } } = failure;
   if (code === "RATE_LIMITED" && retryAfter) return tooMany(Math.ceil(retryAfter));
+  // Said here, for it is no wrong one: the service's sentence knows one language.
+  if (code === "OTP_INVALID" && codeUsed) {
+    return t("You have used this code already. It is not wrong, but each code works once: wait for the next one that your app shows.");
+  }
   const typed = code === "FIELD_INVALID" && TYPED_WRONGLY[failure.field];
   if (typed) return typed();
   const sentence = MENDED_HERE.has(code) ? failure.sentence : failure.toSigner(integrator);
@@ -57,11 +62,10 @@ function tooMany(seconds) {
   return t("Too many attempts. Try again in {minutes} minutes.", { minutes });
 }
 
-/** Why this signer cannot sign at all, since when, and whom to ask. */
-function barred({ problem }, integrator) {
-  return [barOf(problem), t("Ask {integrator} about it.", { integrator })].join(" ");
-}
+/** Seconds of a wait that is said as a day, not in minutes. */
+const LONG_WAIT_S = 3600;
 
+/** Why this signer cannot sign at all, and since when. */
 function barOf({ obstacle, since, detail }) {
   const values = { date: since && instant(since) };
   const said = {
@@ -84,6 +88,9 @@ export class Stage {
   _whoFirst = false;
   /** What was written of why the document is refused: kept until it is sent. */
   _reason = "";
+  /** Ends the document's way to the service or from it. */
+  #transfer = new AbortController();
+  #isLeaving = false;
 
   /**
    * @param {object} boot
@@ -109,6 +116,37 @@ export class Stage {
     this._redraw({ again: true });
   }
 
+  /** Another document is on its way now, or none: the one before comes no further. */
+  _transfer() {
+    this.#transfer.abort();
+    this.#transfer = new AbortController();
+    return this.#transfer.signal;
+  }
+
+  /**
+   * Show that a document is on its way, and how much of it.
+   * @param {"sending"|"fetching"} doing
+   * @param {{label: string, act: () => unknown}} [back] gives it up, without leaving.
+   * @returns {(done: number, total: number) => void} to be called as it goes on.
+   */
+  _moving(doing, back) {
+    const at = { doing, done: 0, total: 0 };
+    this.step(() => steps.loading({ ...at, back: back?.(), cancel: () => this.leave() }));
+    const redraw = this._redraw;
+    return (done, total) => {
+      if (redraw !== this._redraw) return;
+      const isFirst = at.total === 0;
+      Object.assign(at, { done, total });
+      // All of it is there: now it is looked at.
+      if (isFirst || (doing === "sending" && done >= total)) {
+        if (done >= total && doing === "sending") at.doing = "checking";
+        this.redraw();
+      } else {
+        tellBytes("moved", done, total);
+      }
+    };
+  }
+
   /**
    * Nothing goes on here: show why, and tell the host.
    * @param {Failure} failure
@@ -121,17 +159,52 @@ export class Stage {
       return;
     }
     notice(null);
+    this._viewer.rest();
     this._machine.move("blocked");
     const { integrator } = this._boot;
-    this.step(() => steps.blocked({ failure, told: say(), integrator }));
+    const show = () => {
+      const topic = failure.problem.obstacle === "locked" ? "locked" : "other";
+      const ask = () => this.#askHelp(topic, show);
+      this.step(() => steps.blocked({ failure, told: say(), integrator, desk: this.#desk, ask }));
+    };
+    show();
     this._host.post("error", failure.payload);
+  }
+
+  /** Whom the signer asks who gets no further. */
+  get #desk() {
+    const { installation, contact, contactHref, help: url, mailed } = this._boot;
+    return { installation, contact, contactHref, url, mailed };
+  }
+
+  /**
+   * What the signer loses who forgot the password or has no phone, and a way to ask.
+   * @param {"password"|"phone"} topic
+   * @param {() => unknown} back to the step that it was asked from.
+   */
+  help(topic, back) {
+    const ask = () => this.#askHelp(topic, back);
+    this.step(() => steps.help({ topic, desk: this.#desk, ask, back }));
+  }
+
+  /** File a request for help of the session's person. */
+  async #askHelp(topic, back) {
+    try {
+      await call("help", { body: { topic } });
+    } catch (error) {
+      const isLong = error.code === "RATE_LIMITED" && error.problem.retryAfter > LONG_WAIT_S;
+      if (!isLong) return this.tell(error, { quiet: true });
+      const { installation } = this._boot;
+      return alert(() => t("You asked as often as one can in a day. Ask whoever runs {installation}, or try again tomorrow.", { installation }));
+    }
+    return this.step(() => steps.helpAsked({ desk: this.#desk, back }));
   }
 
   /** The server says that this document cannot be signed. */
   fail(failure) {
     this._through("authorising");
     this._machine.move("failed");
-    this.step(() => steps.failed({ failure }));
+    this.step(() => steps.failed({ failure, integrator: this._boot.integrator }));
     this._host.post("error", failure.payload);
   }
 
@@ -148,7 +221,10 @@ export class Stage {
 
   /** Ask until the network is there: for what may be asked any number of times. */
   async persist(ask) {
+    const wasLeft = this._machine.is("cancelled");
     for (let lost = false; ; lost = true) {
+      // Who has left meanwhile waits for nothing.
+      if (lost && !wasLeft && this._machine.is("cancelled")) throw new Stopped();
       try {
         const answer = await ask();
         if (lost) notice(null);
@@ -161,12 +237,19 @@ export class Stage {
     }
   }
 
-  /** Do something that the signer asked for, and meet its errors. */
-  async guarded(act) {
+  /**
+   * Do something that the signer asked for, and meet its errors.
+   * @param {() => unknown} act
+   * @param {() => string} [say] what is waited for, where no button of the bar tells.
+   */
+  async guarded(act, say) {
+    const wait = say && waitFor(say);
     try {
       await act();
     } catch (error) {
       this.tell(error);
+    } finally {
+      wait?.end();
     }
   }
 
@@ -177,6 +260,7 @@ export class Stage {
    *   host; field: where on the screen; file: name of the one that it is about.
    */
   tell(error, { quiet = false, field, file } = {}) {
+    if (error instanceof Stopped) return;
     if (error instanceof Unreachable) {
       alert(noConnection);
       return;
@@ -187,19 +271,28 @@ export class Stage {
       return;
     }
     if (error.problem.obstacle) {
-      const say = () => barred(error, this._boot.integrator);
+      const say = () => barOf(error.problem);
       this.block(new Failure({ ...error.problem, detail: say() }), say);
       return;
     }
     const about = () => (file ? [t("{name} was not opened.", { name: file })] : []);
-    alert(() => [...about(), sentenceOf(error, this._boot.integrator)].join(" "), field);
+    const { integrator } = this._boot;
+    const say = () => [...about(), sentenceOf(error, integrator), nextStep(error, integrator, Boolean(file))];
+    alert(() => say().filter(Boolean).join(" "), field);
     if (!quiet && !MENDED_HERE.has(error.code)) this._host.post("error", error.payload);
   }
 
-  /** Save a file on the signer's device. */
-  async save(path, name) {
+  /**
+   * Save a file on the signer's device.
+   * @param {string} name
+   * @param {(how: object) => Promise<Uint8Array>} bytesOf its bytes; `how` is for `call`.
+   */
+  async save(name, bytesOf) {
+    const stop = new AbortController();
+    const wait = waitFor(() => t("Downloading {name}", { name }), { stop: () => stop.abort() });
     await this.guarded(async () => {
-      const bytes = await call(path, { raw: true });
+      const how = { raw: true, signal: stop.signal, progress: wait.progress };
+      const bytes = await bytesOf(how).finally(wait.end);
       const url = URL.createObjectURL(new Blob([bytes], { type: "application/pdf" }));
       Object.assign(document.createElement("a"), { href: url, download: name }).click();
       setTimeout(() => URL.revokeObjectURL(url), 60_000);
@@ -209,29 +302,39 @@ export class Stage {
 
   /** @param {"signer"|"host"} reason who ends it. */
   async cancel(reason) {
+    // Nothing else is waited for any more.
+    this._viewer.rest();
+    this._transfer();
+    stopCalls();
     await this.guarded(async () => {
       try {
-        await call("cancel", { body: { reason } });
+        await this.persist(() => call("cancel", { body: { reason } }));
       } catch (error) {
         if (error.code !== "SESSION_IN_USE") throw error;
         // Signed meanwhile, or over: the host is told what became of it.
         return this.resume(await call("state"));
       }
       return this.ended(reason);
-    });
+    }, () => t("Leaving…"));
   }
 
   /** Leave at the signer's wish: asked again where something of theirs would be lost. */
   async leave() {
+    if (this.#isLeaving) return;
+    this.#isLeaving = true;
     const leaving = {
       title: t("Leave without signing?"),
       text: this._leaving,
       yes: t("Leave"),
       no: t("Stay"),
     };
-    if ((this._begun || isTyped()) && !(await ask(leaving))) return;
-    if (this.session === null) this.ended("signer");
-    else await this.cancel("signer");
+    try {
+      if ((this._begun || isTyped()) && !(await ask(leaving))) return;
+      if (this.session === null) this.ended("signer");
+      else await this.cancel("signer");
+    } finally {
+      this.#isLeaving = false;
+    }
   }
 
   /** What becomes of all this where the signer leaves. */
@@ -276,6 +379,7 @@ export class Stage {
   /** The signer refused to sign. */
   rejected(reason = "") {
     notice(null);
+    this._viewer.rest();
     this._reason = "";
     this._machine.move("rejected");
     const { idemKey, batch } = this.session;

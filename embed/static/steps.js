@@ -4,25 +4,42 @@
 import { h } from "./dom.js";
 import { instant, pageCount, size, t } from "./i18n.js";
 import { placeWords } from "./place.js";
-import { facts, input, out } from "./screen.js";
+import { bytesMeter, facts, input, out } from "./screen.js";
 
 /** Waiting for the host. */
-export function waiting() {
+export function waiting({ cancel }) {
   return {
     name: "waiting",
     title: t("One moment"),
     body: [h("p", {}, t("Waiting for the page that opened this one."))],
+    secondary: out({ cancel }),
   };
 }
 
-/** The host has said nothing for a while. */
-export function unheard({ integrator, cancel }) {
+/**
+ * The host has said nothing for a while.
+ * @param {boolean} isReloaded the frame was loaded again, and its host may not know.
+ */
+export function unheard({ integrator, isReloaded, cancel }) {
+  if (isReloaded) return reloaded({ integrator, cancel });
   return {
     name: "waiting",
     title: t("The signature has not started yet"),
     body: [
       h("p", {}, t("The page of {integrator} has not asked for it. It begins here by itself if it still does.", { integrator })),
       h("p", {}, t("If nothing happens, reload that page, or tell {integrator}.", { integrator })),
+    ],
+    secondary: out({ cancel }),
+  };
+}
+
+function reloaded({ integrator, cancel }) {
+  return {
+    name: "waiting",
+    title: t("Reload the whole page"),
+    body: [
+      h("p", {}, t("This part of the page was loaded again by itself, and the page of {integrator} around it does not know.", { integrator })),
+      h("p", {}, t("Reload the whole page to go on where you were. What you signed stays signed.")),
     ],
     secondary: out({ cancel }),
   };
@@ -87,12 +104,35 @@ export function refused({ failure, integrator, again, cancel }) {
   };
 }
 
-/** A document is being taken in. */
-export function loading() {
+/** What is waited for after a button, where that takes a while. */
+export const lookingUp = () => t("Looking you up…");
+export const checkingCode = () => t("Checking your code…");
+
+const MOVING = {
+  opening: () => [t("Opening the document"), t("It will show here in a moment.")],
+  sending: () => [t("Sending the document"), t("It goes from this device to the signing service.")],
+  checking: () => [t("Checking the document"), t("It has arrived. We check it before showing it; a large one takes a while.")],
+  fetching: () => [t("Opening the document"), t("Its first page shows as soon as it has come.")],
+};
+
+/**
+ * A document is on its way.
+ * @param {{doing?: "opening"|"sending"|"checking"|"fetching", done?: number, total?: number,
+ *   back?: object, cancel: () => unknown}} how done, total: bytes; total is 0 where none
+ *   are counted.
+ */
+export function loading({ doing = "opening", done = 0, total = 0, back, cancel }) {
+  const [title, words] = MOVING[doing]();
   return {
     name: "loading",
-    title: t("Opening the document"),
-    body: [spinner(), h("p", {}, t("We check it before showing it."))],
+    title,
+    body: [
+      spinner(),
+      h("p", {}, words),
+      total > 0 && doing !== "checking" ? h("p", {}, bytesMeter("moved", done, total)) : null,
+    ],
+    back,
+    secondary: out({ cancel }),
   };
 }
 
@@ -101,13 +141,15 @@ export function spinner() {
   return h("div", { class: "spinner", "aria-hidden": "true" });
 }
 
+/** The same of any document, as sentences. */
+export function warningsOf({ findings, signatures }) {
+  if (signatures === 0) return findings;
+  return [...findings, t("It already has signatures: {count}. Yours does not alter them.", { count: signatures })];
+}
+
 /** What is to be known of the document before it is signed. */
 export function warnings(session) {
-  const { findings, signatures } = session.document;
-  const told = [...findings];
-  if (signatures > 0) {
-    told.push(t("It already has signatures: {count}. Yours does not alter them.", { count: signatures }));
-  }
+  const told = warningsOf(session.document);
   if (told.length === 0) return null;
   return h(
     "div",
@@ -202,7 +244,7 @@ export function identify({ claim, unknown, rejecting, integrator, go, back, canc
         maxlength: 254,
       }, t("The one you enrolled with")),
     ],
-    primary: { label: t("Continue"), act: go },
+    primary: { label: t("Continue"), act: go, waits: lookingUp },
     back: { label: t("Back"), act: back },
     secondary: out({ cancel }),
   };
@@ -214,23 +256,43 @@ function toReject(rejecting) {
   return h("p", {}, t("To reject the document, first confirm that it is you. Nothing is rejected yet."));
 }
 
-/** The second factor. */
-export function code({ claim, rejecting, go, back, cancel }) {
+/** A way to more help, beside what is typed. */
+function wayToHelp(label, act) {
+  return h("p", { class: "help" }, h("button", { type: "button", class: "plain", onclick: act }, label));
+}
+
+/** What an authenticator app is, and what to do when its code is not accepted. */
+function aboutCodes() {
+  return h("details", {},
+    h("summary", {}, t("What is this code?")),
+    h("p", {}, t("It is on your phone, in the authenticator app that you chose when you enrolled: Google Authenticator, Microsoft Authenticator or another one. It changes every 30 seconds, and each code works once.")),
+    h("p", {}, t("If it is not accepted, the clock of your phone may be wrong: in its settings have date and time set automatically, and type the next code.")));
+}
+
+/**
+ * The second factor.
+ * @param {() => unknown} help for a signer without their phone.
+ */
+export function code({ claim, rejecting, go, back, cancel, help }) {
   return {
     name: "code",
     focus: "code",
     title: t("Your code"),
     body: [
       toReject(rejecting),
-      claim.email ? h("p", {}, t("For {who}.", { who: claim.name || claim.email })) : null,
+      // Not by the name: it is the host's word, and nobody has proved anything yet.
+      claim.email ? h("p", {}, t("For {who}.", { who: claim.email })) : null,
       input("code", t("Code"), {
         inputmode: "numeric",
         autocomplete: "one-time-code",
         maxlength: 9,
         class: "code",
       }, t("The 6 digits that your authenticator app shows now")),
+      h("p", { id: "next-code", class: "hint", role: "timer", hidden: true }),
+      aboutCodes(),
+      wayToHelp(t("I do not have my phone"), help),
     ],
-    primary: { label: t("Continue"), act: go },
+    primary: { label: t("Continue"), act: go, waits: checkingCode },
     back: { label: t("Back"), act: back },
     secondary: out({ cancel }),
   };
@@ -255,9 +317,10 @@ export function requests({ list, choose, back, cancel }) {
 }
 
 /** What tells one document that waits from another. */
-function details({ integrator, pages, expires }) {
+function details({ integrator, pages, created, expires }) {
+  const since = created && t("sent {time}", { time: instant(created) });
   const until = expires && t("until {time}", { time: instant(expires) });
-  return [integrator, pageCount(pages), until].filter(Boolean).map((text, index) =>
+  return [integrator, pageCount(pages), since, until].filter(Boolean).map((text, index) =>
     h("span", { class: "nowrap" }, index ? ` · ${text}` : text));
 }
 
@@ -269,8 +332,9 @@ export const LEGAL = {
 /**
  * The signing password.
  * @param {object} told the terms of the signature, as it is placed.
+ * @param {() => unknown} help for a signer who forgot it.
  */
-export function password({ session, chosen, told, go, back, reject, cancel }) {
+export function password({ session, chosen, told, go, back, reject, cancel, help }) {
   const { signer, document } = session;
   return {
     name: "password",
@@ -279,7 +343,9 @@ export function password({ session, chosen, told, go, back, reject, cancel }) {
     body: [
       h("p", { class: "lead" }, h("strong", {}, document.name), ` · ${pageCount(document.pages.length)}`),
       terms(told),
+      document.isCopy ? h("p", { class: "hint", id: "copy" }, t("You sign the repaired copy that you read, not the file as it came.")) : null,
       passwordField(signer),
+      forgotten(help),
       h("p", { class: "legal" }, LEGAL[signer.legal]()),
       h("details", {},
         h("summary", {}, t("What you are signing, and with what")),
@@ -294,6 +360,11 @@ export function password({ session, chosen, told, go, back, reject, cancel }) {
     back: { label: t("Back"), act: back },
     secondary: out({ cancel, reject }),
   };
+}
+
+/** The way on for a signer who forgot the signing password. */
+export function forgotten(help) {
+  return wayToHelp(t("I forgot my signing password"), help);
 }
 
 /** Where the signing password is typed. */
@@ -423,6 +494,64 @@ export function rejected({ integrator, count = 1 }) {
   };
 }
 
+const HELP = {
+  password: () => ({
+    title: t("You forgot your signing password"),
+    lost: t("Your key. Only that password opens it, and nobody can recover or change it. You enrol again: new passwords, a new key and a new certificate."),
+    stays: t("All you signed before stays valid, and documents that wait for you go on waiting."),
+  }),
+  phone: () => ({
+    title: t("You do not have your phone"),
+    lost: t("The codes of that phone: you get new ones for another phone."),
+    stays: t("Your key, your certificate, your passwords, and all you signed."),
+  }),
+};
+
+/** Whom the signer asks who gets no further. */
+function whom({ installation, contact, contactHref }) {
+  const named = contactHref
+    ? h("a", { href: contactHref, target: "_blank", rel: "noopener noreferrer" }, contact)
+    : contact;
+  return h("p", { class: "hint" },
+    t("Whoever runs {installation} can help you.", { installation }),
+    contact ? ` ${t("Contact:")} ` : null, contact ? named : null);
+}
+
+/**
+ * What is lost and what stays; then help is asked for.
+ * @param {{topic: string, desk: object, ask: () => unknown, back: () => unknown}} of
+ *   topic: `password` or `phone`; desk: whom the signer asks.
+ */
+export function help({ topic, desk, ask, back }) {
+  const { title, lost, stays } = HELP[topic]();
+  return {
+    name: "help",
+    title,
+    body: [
+      facts([[t("Lost"), lost], [t("Stays"), stays]]),
+      h("p", {}, t("An officer of {installation} gets your request and checks that it is you before anything changes.", desk)),
+      h("p", {}, h("a", { href: desk.url, target: "_blank", rel: "noopener noreferrer" }, t("All about help to sign"))),
+      whom(desk),
+    ],
+    primary: { label: t("Ask for help"), act: ask },
+    back: { label: t("Back"), act: back },
+  };
+}
+
+/** The request for help is filed. */
+export function helpAsked({ desk, back }) {
+  return {
+    name: "help",
+    title: t("Your request is filed"),
+    body: [
+      h("p", { class: "success" }, t("An officer of {installation} has it now, and checks that it is you before anything changes.", desk)),
+      desk.mailed && h("p", {}, t("A mail goes to the address you enrolled with. Its link withdraws the request.")),
+      whom(desk),
+    ],
+    back: back && { label: t("Back"), act: back },
+  };
+}
+
 function blockedTitle({ code, problem }) {
   if (problem.obstacle) return t("You cannot sign now");
   return code === "SESSION_TOKEN_EXPIRED" ? t("The session is over") : t("You cannot continue here");
@@ -440,26 +569,32 @@ function blockedWayOn({ code }, integrator) {
     : t("Go back to {integrator} and start again; what you signed stays signed.", { integrator });
 }
 
-/** The session cannot go on. */
-export function blocked({ failure, told, integrator }) {
+/**
+ * The session cannot go on. Who cannot sign at all asks those who run the installation:
+ * they can change it, and the host's people cannot.
+ */
+export function blocked({ failure, told, integrator, desk, ask }) {
+  const { obstacle } = failure.problem;
   return {
     name: "blocked",
     title: blockedTitle(failure),
     body: [
       h("p", {}, blockedWhy(failure, told)),
-      failure.problem.obstacle ? null : h("p", {}, blockedWayOn(failure, integrator)),
+      obstacle ? whom(desk) : h("p", {}, blockedWayOn(failure, integrator)),
       h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })),
     ],
+    primary: obstacle ? { label: t("Ask for help"), act: ask } : null,
   };
 }
 
 /** The document cannot be signed. */
-export function failed({ failure }) {
+export function failed({ failure, integrator }) {
   return {
     name: "failed",
     title: t("It was not signed"),
     body: [
       h("p", {}, failure.sentence),
+      h("p", {}, t("Nothing is lost. Tell {integrator}, with the reference below: they can ask you to sign it again.", { integrator })),
       h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })),
     ],
   };

@@ -5,6 +5,8 @@
 import { h } from "./dom.js";
 import { pageCount, size, t } from "./i18n.js";
 import { Mark, lay } from "./mark.js";
+import { bytesOf } from "./screen.js";
+import { BLOCK, DocumentSource } from "./source.js";
 
 const MOST_PIXELS = 5_242_880; // of one canvas: more, and phones drop it
 const MOST_IMAGE_PIXELS = 64_000_000; // of a picture on a page
@@ -12,6 +14,8 @@ const ZOOMS = [0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4];
 const NEAR = "100% 0px";
 /** How long a page is waited for before the document before it goes. */
 const DRAWN_MS = 2_000;
+/** Of pdf.js: that its worker wants no more of a stream, which is no error. */
+const CANCELLED = 1;
 
 const pause = (ms) => new Promise((resume) => setTimeout(resume, ms));
 
@@ -141,6 +145,11 @@ export class Viewer {
     return `${this.#root.parentElement.scrollTop} ${document.scrollingElement.scrollTop}`;
   }
 
+  /** Have no more of the document come than what is looked at. */
+  rest() {
+    this.#loaded?.source?.rest();
+  }
+
   /** Draw no further page of a document that is about to be replaced. */
   freeze() {
     this.#near.disconnect();
@@ -153,15 +162,15 @@ export class Viewer {
 
   /**
    * Show a document. What was shown before stays until there is something to see of it.
-   * @param {Uint8Array} bytes taken over.
+   * @param {Uint8Array|DocumentSource} file bytes, taken over, or where they come from.
    * @param {Array<[number, number]>} sizes width and height of each page, in points.
    * @returns {Promise<{painted: Promise<void>}>} once it is opened; `painted` is when
    *   the first page is on the screen: never, while nobody sees the frame.
    */
-  async open(bytes, sizes) {
+  async open(file, sizes) {
     this.freeze();
     const turn = (this.#turn += 1);
-    const loaded = await this.#load(bytes);
+    const loaded = await this.#load(file);
     const pages = sizes.map(([width, height], index) => ({
       number: index + 1,
       width,
@@ -197,6 +206,8 @@ export class Viewer {
     const pages = this.#pages.length;
     for (const { element, number } of this.#pages) {
       element.setAttribute("aria-label", t("Page {page} of {pages}", { page: number, pages }));
+      // Read where it takes a while until the page is drawn.
+      element.dataset.waits = t("Page {page} is on its way…", { page: number });
     }
     this.#mark.relabel();
   }
@@ -363,9 +374,30 @@ export class Viewer {
     this.#root.scrollLeft += bounds.left - across.left - (across.width - bounds.width) / 2;
   }
 
+  /** Have the browser keep pdf.js before there is a document: it is needed soon. */
+  warm() {
+    for (const name of ["pdf.min.mjs", "pdf.worker.min.mjs"]) {
+      const kept = async () => (await fetch(`${this.#base}/${name}`, { priority: "low" })).arrayBuffer();
+      kept().catch(() => {});
+    }
+  }
+
+  /** Where pdf.js has a document's bytes from. */
+  async #inputOf(file) {
+    if (!(file instanceof DocumentSource)) return { data: file };
+    // The end, which says where everything is, comes beside the beginning.
+    file.read(Math.max(file.size - BLOCK, 0), file.size).catch(() => {});
+    const begin = await file.read(0, Math.min(BLOCK, file.size));
+    const range = new this.#pdfjs.PDFDataRangeTransport(file.size, begin);
+    range.requestDataRange = (start, end) =>
+      file.read(start, end).then((bytes) => range.onDataRange(start, bytes)).catch(() => {});
+    // What is not asked for comes by the source itself, where nothing is in its way.
+    return { range, rangeChunkSize: BLOCK, disableAutoFetch: true, disableStream: true };
+  }
+
   /** @returns {Promise<{worker?: object, task?: object, pdf: object|null}>} null: pdf.js cannot. */
-  async #load(bytes) {
-    const loaded = { pdf: null };
+  async #load(file) {
+    const loaded = { pdf: null, source: file instanceof DocumentSource ? file : null };
     try {
       this.#pdfjs ??= await import(`${this.#base}/pdf.min.mjs`);
       this.#pdfjs.GlobalWorkerOptions.workerSrc = `${this.#base}/pdf.worker.min.mjs`;
@@ -374,7 +406,7 @@ export class Viewer {
       loaded.worker.port.addEventListener("message", ({ data }) => this.#hear(data));
       loaded.task = this.#pdfjs.getDocument({
         worker: loaded.worker,
-        data: bytes,
+        ...(await this.#inputOf(file)),
         cMapUrl: `${this.#base}/cmaps/`,
         standardFontDataUrl: `${this.#base}/standard_fonts/`,
         iccUrl: `${this.#base}/iccs/`,
@@ -386,8 +418,14 @@ export class Viewer {
         stopAtErrors: true,
         maxImageSize: MOST_IMAGE_PIXELS,
       });
-      loaded.pdf = await loaded.task.promise;
-    } catch {
+      // What comes no more is not waited for.
+      const goesOn = loaded.source?.whole.then(() => loaded.task.promise);
+      loaded.pdf = await Promise.race([loaded.task.promise, goesOn].filter(Boolean));
+    } catch (error) {
+      if (loaded.source?.error) {
+        end(loaded);
+        throw loaded.source.error;
+      }
       // The server's pictures are shown.
     }
     return loaded;
@@ -398,7 +436,7 @@ export class Viewer {
    * reason, and who draws is not told.
    */
   #hear(message) {
-    if (message?.stream && message.reason) this.#leftOut += 1;
+    if (message?.stream && message.stream !== CANCELLED && message.reason) this.#leftOut += 1;
   }
 
   #layout() {
@@ -513,7 +551,8 @@ export class Viewer {
 }
 
 /** Give back what pdf.js keeps for a document. */
-function end({ task, worker }) {
+function end({ task, worker, source }) {
+  source?.close();
   Promise.resolve(task?.destroy()).finally(() => worker?.destroy()).catch(() => {});
 }
 
@@ -530,8 +569,9 @@ function lacksSomething({ objs, commonObjs }) {
  * @param {Viewer} viewer
  * @param {{pages: unknown[], size: number}} shown
  * @param {() => void} save
+ * @param {number} came how many of its bytes are here.
  */
-export function toolbar(viewer, { pages, size: bytes }, save) {
+export function toolbar(viewer, { pages, size: bytes }, save, came) {
   const shown = h("output", { id: "zoom" }, "100 %");
   const change = (steps) => () => {
     shown.textContent = `${Math.round(viewer.zoom(steps) * 100)} %`;
@@ -540,7 +580,7 @@ export function toolbar(viewer, { pages, size: bytes }, save) {
     "div",
     { class: "tools", role: "toolbar", "aria-label": t("Document view") },
     pages.length > 1 ? turner(viewer, pages.length) : h("span", { class: "counter" }, pageCount(1)),
-    h("span", { class: "counter size" }, size(bytes)),
+    h("span", { class: "counter size", id: "came" }, cameSoFar(came, bytes)),
     h(
       "span",
       { class: "zoom" },
@@ -549,7 +589,21 @@ export function toolbar(viewer, { pages, size: bytes }, save) {
       h("button", { type: "button", onclick: change(1), "aria-label": t("Bigger") }, "+"),
     ),
     h("button", { type: "button", class: "plain save", onclick: save }, h("span", {}, t("Download"))),
+    h("progress", { id: "came-bar", value: came, max: bytes, hidden: came >= bytes, "aria-label": t("Document received") }),
   );
+}
+
+/** Show how much of the document has come. */
+export function showCame(came, bytes) {
+  const bar = document.getElementById("came-bar");
+  if (!bar) return;
+  bar.value = came;
+  bar.hidden = came >= bytes;
+  document.getElementById("came").textContent = cameSoFar(came, bytes);
+}
+
+function cameSoFar(came, bytes) {
+  return came < bytes ? bytesOf(came, bytes) : size(bytes);
 }
 
 /** The page that is read, and the ways to others. */

@@ -141,7 +141,7 @@ export class SvcSigner extends HTMLElement {
   userData?: UserData;
   /** What is to be signed; set again it replaces the document. */
   file?: Blob | File | DocumentObject;
-  /** One for each wish to sign: kept by you, or made by the element. */
+  /** One for each wish to sign: kept by you, or made by the element, one for each token. */
   idemKey?: string;
   /** The iframe, while there is one. */
   readonly frame: HTMLIFrameElement | null;

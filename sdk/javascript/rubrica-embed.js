@@ -28,6 +28,37 @@ const STYLE = `:host { display: block; min-width: min(400px, 100%); min-height: 
 :host([hidden]) { display: none }
 iframe { display: block; width: 100%; height: 100%; min-height: inherit; border: 0 }`;
 
+/** Keys by the fingerprint of their token, the newest last: in the tab, as far as it keeps any. */
+const KEPT = "svc-signer.keys";
+let kept = [];
+
+function keys() {
+  try {
+    return JSON.parse(sessionStorage.getItem(KEPT)) ?? kept;
+  } catch {
+    return kept;
+  }
+}
+
+/** The key of a token: after a reload of the page, too. No token is kept, and no secret. */
+async function keyOf(token, own) {
+  const print = await fingerprint(new TextEncoder().encode(token));
+  const known = keys().filter(([of]) => of !== print);
+  const key = own ?? keys().find(([of]) => of === print)?.[1] ?? crypto.randomUUID();
+  kept = [...known.slice(-9), [print, key]];
+  try {
+    sessionStorage.setItem(KEPT, JSON.stringify(kept));
+  } catch {
+    // Storage is refused: the page remembers until it is loaded again.
+  }
+  return key;
+}
+
+async function fingerprint(bytes) {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 /** Modules may be loaded where there is no page: what renders them on a server. */
 const Element = globalThis.HTMLElement ?? class {};
 
@@ -125,6 +156,7 @@ export class SvcSigner extends Element {
   /** Go on with a fresh token; nothing that was done is lost. */
   renew(token) {
     this.#token = token;
+    keyOf(token, this.#given.idemKey);
     this.#send("session.renew", { sessionToken: token });
   }
 
@@ -143,13 +175,13 @@ export class SvcSigner extends Element {
 
   async #start(opening) {
     const { userData, file } = this.#given;
-    this.#given.idemKey ??= crypto.randomUUID();
-    const init = { nonce: crypto.randomUUID(), idemKey: this.#given.idemKey, userData };
+    const init = { nonce: crypto.randomUUID(), userData };
     let trouble = "NO_FILE";
     try {
       if (file) init.autoLoadFile = await documentOf(file);
       trouble = "NO_TOKEN";
       this.#token ||= await this.#freshToken();
+      init.idemKey = await keyOf(this.#token, this.#given.idemKey);
     } catch (cause) {
       if (opening !== this.#opening) return;
       this.#isOpening = false;
@@ -158,6 +190,7 @@ export class SvcSigner extends Element {
     }
     if (opening !== this.#opening) return;
     this.#isOpening = false;
+    this.#given.idemKey = init.idemKey;
     this.#init = init;
     this.#sentFile = file;
     this.#embed();
@@ -288,9 +321,7 @@ export async function signedDocument({ delivery, document: told }) {
   const bytes = delivery.fileBase64
     ? Uint8Array.from(atob(delivery.fileBase64), (letter) => letter.charCodeAt(0))
     : await download(delivery.url);
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  const sha256 = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  if (sha256 !== told.sha256 || bytes.length !== told.size) {
+  if ((await fingerprint(bytes)) !== told.sha256 || bytes.length !== told.size) {
     throw new Error("the document is not the announced one");
   }
   return new File([bytes], told.fileName, { type: "application/pdf" });

@@ -35,6 +35,7 @@ from tests.support.faults.monitored_installation import Watched, watched
 from tests.support.faults.role_faults import (
     cramped,
     garbage,
+    handed_over,
     left_over,
     stopped,
 )
@@ -393,7 +394,82 @@ def test_database_that_goes(
         monitored_installation.server.start_again()
 
 
+# What has to reach somebody
+
+
+def test_what_reaches_nobody(
+    monitored_installation: Watched, person: TestPerson
+) -> None:
+    """A webhook fails, a mail is refused, and a signer's certificate is revoked."""
+    appliance, fires = (
+        monitored_installation.appliance,
+        monitored_installation.prometheus.until_firing,
+    )
+    appliance.new_request(person, pdfs.one_page())
+    whose = f"(SELECT id FROM person WHERE cuil = '{person.cuil}')"  # noqa: S608 (ours)
+    state = f"UPDATE credential SET state = '{{}}' WHERE person = {whose}"  # noqa: S608 (ours)
+    with monitored_installation.hurting(
+        "RubricaWebhooksFail", "RubricaMailFails", "RubricaSignersRevoked"
+    ):
+        execute(
+            appliance,
+            "INSERT INTO webhook_endpoint (id, integrator, url, label, events, "
+            "secret_sealed, created, failing_since) SELECT 'hook', id, 'https://a/', "
+            "'', '[]', '', now(), now() FROM integrator LIMIT 1",
+        )
+        execute(
+            appliance,
+            "INSERT INTO mail_message (id, person, kind, detail, state, answer, tries, "
+            "due, created, ended, fence) SELECT 'mail', id, 'invitation', '{}', "
+            "'refused', '550', 1, now(), now(), now(), 0 FROM person LIMIT 1",
+        )
+        execute(appliance, state.format("revoked"))
+
+        fires("RubricaWebhooksFail")
+        fires("RubricaMailFails")
+        fires("RubricaSignersRevoked")
+
+        execute(appliance, state.format("active"))
+        execute(appliance, "UPDATE webhook_endpoint SET removed = now()")
+        execute(appliance, "DELETE FROM mail_message WHERE id = 'mail'")
+
+
+def test_document_that_is_gone(
+    monitored_installation: Watched, person: TestPerson
+) -> None:
+    """Whoever asks for it is told so; with the file back a new process forgets it."""
+    appliance = monitored_installation.appliance
+    request = appliance.new_request(person, pdfs.one_page())
+    with (
+        monitored_installation.hurting("RubricaDocumentDamaged", along=_BY_ANSWERS),
+        appliance.client(person) as client,
+    ):
+        sha256 = client.get(f"/solicitudes/{request}").json()["sha256"]
+        (file,) = appliance.settings.documents_dir.glob(f"*/??/{sha256}.pdf")
+        away = file.rename(file.with_suffix(".away"))
+        answer = client.get(f"/solicitudes/{request}/original")
+        assert (answer.status_code, answer.json()["code"]) == (503, "DOCUMENT_DAMAGED")
+
+        monitored_installation.prometheus.until_firing("RubricaDocumentDamaged")
+
+        away.rename(file)
+        restart(monitored_installation, "api")
+
+
 # What signing stands on
+
+
+def test_hsm_of_production_that_is_software(monitored_installation: Watched) -> None:
+    """As a worker of a production installation hands it over."""
+    with (
+        monitored_installation.hurting("RubricaSoftwareHsm"),
+        handed_over(
+            monitored_installation.appliance,
+            "signing",
+            rubrica_hsm_software_in_production=1,
+        ),
+    ):
+        monitored_installation.prometheus.until_firing("RubricaSoftwareHsm")
 
 
 def test_hsm_that_refuses_to_sign(

@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from appliance.domain.errors import DocumentsAwayError
-from appliance.signing.claims import ATTEMPTS
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import (
     being_signed,
     problem,
+    sign,
     signed_pdf,
     state_of,
 )
@@ -91,26 +91,27 @@ def test_nothing_fails_while_the_folder_is_away(own: Appliance) -> None:
         signed_pdf(client, person, own.new_request(person, pdfs.one_page("D")))
 
 
-def test_original_that_cannot_be_read_is_no_try(own: Appliance) -> None:
-    """The folder is right, and one file of it away: its request waits for it."""
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_damaged_original_is_named_as_that(own: Appliance, *, is_missing: bool) -> None:
+    """It is told at once, and no key is used; with the file back it is signed."""
     person = own.new_person()
-    request = own.new_request(person, pdfs.one_page("original"))
+    request = own.new_request(person, pdfs.one_page(f"original {is_missing}"))
     with own.client(person) as client:
         sha256 = client.get(f"/solicitudes/{request}").json()["sha256"]
         (path,) = own.settings.documents_dir.rglob(f"{sha256}.pdf")
-        with ExitStack() as away:
-            away.enter_context(elsewhere(path))
-            with being_signed(client, person, request):
-                # More often than what is given up for killing its workers.
-                unread = ATTEMPTS + 2
-                until(
-                    lambda: own.log.read_text().count("document.unreadable") >= unread
-                )
-                assert state_of(client, request) == "en_proceso"
-                assert own.intents(request) == []
-                away.close()
-
-    assert_signed(own, person, request)
+        with elsewhere(path):
+            if not is_missing:
+                path.write_bytes(b"%PDF-1.7 another one")
+            problem(sign(client, person, request), 503, "DOCUMENT_DAMAGED")
+            shown = client.get(f"/solicitudes/{request}/original")
+            problem(shown, 503, "DOCUMENT_DAMAGED")
+            assert state_of(client, request) == "pendiente"
+            assert own.intents(request) == []
+            assert set(checks(own).values()) == {"ok"}
+            if not is_missing:
+                path.unlink()
+        signed_pdf(client, person, request)
+    assert len(own.intents(request)) == 1
 
 
 def test_migrate_marks_no_folder_that_may_be_anothers(own: Appliance) -> None:

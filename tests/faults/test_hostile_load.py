@@ -36,6 +36,10 @@ RECOVERY_S: Final = 5.0
 GROWTH_MIB: Final = 160
 """More than a role holds of bodies in flight, and a page's picture."""
 ADDRESSES: Final = tuple(f"127.0.0.{n}" for n in range(2, 42))
+EVER_NEW: Final = tuple(
+    f"127.{a}.{b}.{c}" for a in range(1, 3) for b in range(32) for c in range(1, 255)
+)
+"""More than are used up while an attack lasts: no address calls twice."""
 MANY: Final = tuple(f"127.0.1.{n}" for n in range(1, 41))
 LARGE: Final = 48 << 20
 JSON: Final = "application/json"
@@ -56,6 +60,7 @@ PUBLIC: Final = (
     "POST /api/integration/session/new?id=demo application/json",
     "POST /alta/x application/x-www-form-urlencoded",
     "POST /revocar application/x-www-form-urlencoded",
+    "POST /ayuda application/x-www-form-urlencoded",
     "GET /solicitudes",
     "POST /solicitudes/firmar multipart/form-data;boundary=b",
 )
@@ -249,6 +254,27 @@ def sign_ins(target: Target) -> list[Attack]:
     ]
 
 
+def sign_ins_of_ever_new_addresses(target: Target) -> list[Attack]:
+    """Forty guesses at a time, each from an address that never called before."""
+    body = json.dumps({"usuario": "a@b.example", "password": "x" * 12}).encode()
+    requests = (whole(f"POST /auth/login {JSON}", body),)
+    return [Attack("flood", target.api, 40, requests, addresses=EVER_NEW)]
+
+
+def public_routes_of_ever_new_addresses(target: Target) -> list[Attack]:
+    """Each route that anybody may call, from addresses that never called before."""
+    api = tuple(
+        whole(line, b"{}" * 8 if line.startswith("P") else b"") for line in PUBLIC
+    )
+    frame = tuple(whole(line, b"{}") for line in FRAME if line.startswith("P"))
+    return [
+        Attack("flood", target.api, 40, api, rate=target.rate(60), addresses=EVER_NEW),
+        Attack(
+            "flood", target.embed, 40, frame, rate=target.rate(40), addresses=EVER_NEW
+        ),
+    ]
+
+
 def codes(target: Target) -> list[Attack]:
     """Guesses at one-time codes of a session of the frame, from many addresses."""
     bearer, _ = target.attacker.session()
@@ -332,6 +358,8 @@ ATTACKS: Final = {
     "quadratic bearers": quadratic_bearers,
     "readiness": ready_questions,
     "sign-ins": sign_ins,
+    "sign-ins of ever-new addresses": sign_ins_of_ever_new_addresses,
+    "public routes, ever-new addresses": public_routes_of_ever_new_addresses,
     "codes": codes,
     "every public route": every_public_route,
     "every route of a session": every_route_of_a_session,

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from babel.messages.extract import extract_from_dir
+from babel.messages.extract import extract_from_dir, extract_from_file
 from babel.messages.pofile import read_po
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SOURCES: Final = ROOT / "admin_ui"
+HEALTH: Final = ROOT / "appliance/operations/health/words.py"
+"""Words that the console shares with commands."""
 CATALOGUE: Final = ROOT / "appliance/locale/es/LC_MESSAGES/console.po"
 SHARED: Final = CATALOGUE.with_name("rubrica.po")
 _METHODS: Final = [
@@ -44,6 +46,8 @@ def said() -> Iterator[Message]:
     )
     for _, _, message, _, _ in found:
         yield tuple(message[:2]) if isinstance(message, tuple | list) else message
+    shared = extract_from_file("python", HEALTH, keywords=_KEYWORDS)
+    yield from (message for _, message, _, _ in shared if isinstance(message, str))
 
 
 def translated(path: Path) -> dict[Message, Message]:

@@ -214,11 +214,16 @@ PRESETS: Final[Cases] = {
     "a place that is fixed": {"page": 3, "x": 40, "y": 60, "fijo": True},
     "every field": EVERYTHING,
     "nothing": {},
+    "the stamp of when it was made": {
+        "page": 2,
+        "defaults": {"design": "card", "qr": True},
+    },
 }
 STAMPS: Final[Cases] = {
     "plain": {},
     "everything": DETAILS,
     "a QR code": {"qr": "https://a"},
+    "a card": {"qr": "https://a/0123", "design": "card"},
 }
 INITS: Final[Cases] = {
     "all that a host may send": {

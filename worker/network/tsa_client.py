@@ -69,7 +69,7 @@ class TsaClient(HttpClient):
         """Have each authority stamp something random, one after another.
 
         Returns:
-            By its host and place in the settings: empty where it answered well,
+            By its place, name and host in the settings: empty where it answered well,
             else why not.
 
         Raises:
@@ -80,12 +80,15 @@ class TsaClient(HttpClient):
         told = {}
         for place, one in enumerate(self._outside, start=1):
             imprint = secrets.token_bytes(digest.size_bytes)
+            name = f"{place} {one.name}"
+            if one.name != one.host:
+                name += f" ({one.host})"
             try:
                 await self._ask(one, imprint, digest, roots)
             except _FAILURES as exc:
-                told[f"{place} {one.host}"] = _reason(exc)
+                told[name] = _reason(exc)
             else:
-                told[f"{place} {one.host}"] = ""
+                told[name] = ""
         return told
 
     async def stamp(self, imprint: bytes, digest: DigestAlgorithm) -> bytes:

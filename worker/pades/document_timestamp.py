@@ -13,12 +13,13 @@ from typing import Final
 from pyhanko.sign.signers.pdf_byterange import DocumentTimestamp
 
 from appliance.domain.keys import DigestAlgorithm
+from worker.pades.appearance.archival import leave_blank
 from worker.pades.byte_range import FileDigests
 from worker.pades.cms import fill_contents
 from worker.pades.pdf.document import FieldLook, add_field, declare_pades
 from worker.pades.pdf.revision import open_revision, refusing
 
-_LOOK: Final = FieldLook("Sello de tiempo")
+_LOOK: Final = FieldLook("Sello de tiempo", draw=leave_blank)
 
 
 @dataclass(frozen=True, slots=True)

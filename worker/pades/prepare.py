@@ -21,6 +21,7 @@ from appliance.domain.appearance.details import LogoPicture
 from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.vocab import Restriction
 from worker.pades.algorithms import SignatureMethod
+from worker.pades.appearance.archival import leave_blank
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.appearance.form_xobject import show
 from worker.pades.byte_range import FileDigests
@@ -183,6 +184,6 @@ def _look(plan: SignaturePlan, fonts: StampFonts | None) -> FieldLook:
     """How the field is seen and heard."""
     spoken, layout = plan.spoken or plan.signer_name, plan.layout
     if layout is None:
-        return FieldLook(spoken)
+        return FieldLook(spoken, draw=leave_blank)
     draw = partial(show, layout, fonts, plan.picture)
     return FieldLook(spoken, layout.page, layout.rect, draw)

@@ -41,6 +41,8 @@ from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
     CredentialRefusedError,
+    DocumentAlteredError,
+    DocumentMissingError,
     ErrorCode,
     HsmRefusedError,
     HsmUnavailableError,
@@ -421,7 +423,11 @@ class DocumentSigner:
             originals = [exc] * len(wanted)
         parts = []
         for (document, view), pdf in zip(found, originals, strict=True):
-            if isinstance(pdf, ApplianceError):
+            is_damaged = isinstance(pdf, DocumentMissingError | DocumentAlteredError)
+            if is_damaged and document.state is ItemState.WAITING:
+                # No key was used for it: its signer is told, and may sign it later.
+                result.ended[document.seq] = ApplianceError(ErrorCode.DOCUMENT_DAMAGED)
+            elif isinstance(pdf, ApplianceError):
                 result.ended[document.seq] = OriginalUnreadableError(pdf.code)
             else:
                 parts.append(DocumentInWork(document, view, FileDigests(pdf)))

@@ -16,6 +16,7 @@ _RETRIABLE: Final = frozenset(
         ErrorCode.HSM_UNAVAILABLE,
         ErrorCode.STORE_UNAVAILABLE,
         ErrorCode.STORAGE_FULL,
+        ErrorCode.DOCUMENT_DAMAGED,
         ErrorCode.SANDBOX_UNAVAILABLE,
         ErrorCode.OVERLOADED,
         ErrorCode.CERTIFICATE_NOT_USABLE,

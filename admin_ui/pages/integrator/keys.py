@@ -10,10 +10,12 @@ from quart import Blueprint, Response
 
 from admin_ui import session, words
 from admin_ui.core import core
-from admin_ui.render import NONE, Faults, again, faults_of, go, page
+from admin_ui.render import NONE, Faults, again, faults_of, faults_of_each, go, page
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import FIRST_SCOPES, ApiKeyScope
 from appliance.domain.integrators.integrators import KeyView, NewKey
+from appliance.domain.integrators.key_networks import read_networks
+from appliance.integrators.api_keys import check_scopes, checked_label
 
 blueprint = Blueprint("keys", __name__, url_prefix="/admin/integrators/<code>/keys")
 LIVES: Final = {
@@ -118,8 +120,18 @@ async def _create(code: str, typed: _NewKeyForm) -> NewKey | Faults:
 
     A page that is sent again by the browser would otherwise make another key.
     """
+    wrong = dict(
+        faults_of_each(
+            lambda: checked_label(typed.label),
+            lambda: check_scopes(typed.scopes),
+            lambda: read_networks(_networks(typed)),
+            names=_FIELDS,
+        ).fields
+    )
     if typed.life not in LIVES:
-        return Faults({"life": words.say("Choose an option from the list.")})
+        wrong["life"] = words.say("Choose an option from the list.")
+    if wrong:
+        return Faults(wrong)
     now = core().clock.now()
     for key in await core().integrators.keys(code):
         if key.label.casefold() == typed.label.casefold() and key.usable(now):
@@ -131,8 +143,12 @@ async def _create(code: str, typed: _NewKeyForm) -> NewKey | Faults:
         typed.label,
         None if never else now + timedelta(days=int(typed.life)),
         scopes=typed.scopes,
-        networks=typed.networks.replace(",", " ").split(),
+        networks=_networks(typed),
     )
+
+
+def _networks(typed: _NewKeyForm) -> list[str]:
+    return typed.networks.replace(",", " ").split()
 
 
 async def _show_once(code: str, made: NewKey, old: KeyView | None) -> Response:

@@ -1,7 +1,7 @@
 """How signatures for an integrator are made: level, timestamps, digest."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from quart import Blueprint, Response
 
@@ -16,6 +16,13 @@ from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 blueprint = Blueprint(
     "profile", __name__, url_prefix="/admin/integrators/<code>/profile"
 )
+
+
+_CHOICES: Final[dict[str, frozenset[str]]] = {
+    "level": frozenset(SignatureLevel),
+    "policy": frozenset(TimestampPolicy),
+    "digest": frozenset(DigestAlgorithm),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +72,19 @@ async def change(code: str) -> Response:
     """`POST …/profile`: all three; empty: the installation's. Who stamps stays."""
     before = await core().integrators.get(code)
     chosen = session.typed(_ProfileForm)
-    try:
-        wishes = ProfileWishes(
-            SignatureLevel(chosen.level) if chosen.level else None,
-            TimestampPolicy(chosen.policy) if chosen.policy else None,
-            DigestAlgorithm(chosen.digest) if chosen.digest else None,
-            before.tsa,
-        )
-    except ValueError:
-        told = Faults(general=words.say("Choose an option from the list."))
+    wrong = {
+        name: words.say("Choose an option from the list.")
+        for name, choices in _CHOICES.items()
+        if (value := getattr(chosen, name)) and value not in choices
+    }
+    if wrong:
+        told = Faults(wrong)
         return await again("profile.html", told, chosen=chosen, **await _context(code))
+    wishes = ProfileWishes(
+        SignatureLevel(chosen.level) if chosen.level else None,
+        TimestampPolicy(chosen.policy) if chosen.policy else None,
+        DigestAlgorithm(chosen.digest) if chosen.digest else None,
+        before.tsa,
+    )
     await core().integrators.set_profile(session.actor(), code, wishes)
     return go("profile.show", code=code, done="saved")

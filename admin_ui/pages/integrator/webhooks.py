@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from quart import Blueprint, Response
 
-from admin_ui import lists, once, session, webhook_words, words
+from admin_ui import lists, session, webhook_words, words
 from admin_ui.core import core
-from admin_ui.render import NONE, Faults, again, faults_of, go, page
+from admin_ui.render import NONE, Faults, again, faults_of, faults_of_each, go, page
+from admin_ui.session import is_partial
 from appliance.core import pagination
 from appliance.domain.errors import ApplianceError
 from appliance.domain.integrators.integrators import IntegratorView
@@ -22,6 +23,7 @@ from appliance.webhooks.endpoints import (
     ENDPOINTS_AT_MOST,
     EndpointChange,
     NewWebhookSecret,
+    checked_label,
 )
 
 blueprint = Blueprint(
@@ -84,13 +86,23 @@ async def create(code: str) -> Response:
     view = await core().integrators.get(code)
     typed = _typed()
     try:
-        made = await _create(view, typed)
+        # Without a label it has its host's name.
+        made = _faults(typed) or await _create(view, typed)
     except ApplianceError as exc:
         made = faults_of(exc, _FIELDS)
     if isinstance(made, Faults):
         listed = await _listed(view)
         return await again("webhooks.html", made, typed=typed, **listed)
     return await _show_once(view, made, is_new=True)
+
+
+def _faults(typed: _EndpointForm, *, is_labelled: bool = False) -> Faults:
+    """All that is wrong at once."""
+    needs_label = bool(typed.label) or is_labelled
+    label = [lambda: checked_label(typed.label)] if needs_label else []
+    return faults_of_each(
+        lambda: core().webhooks.checked_url(typed.url), *label, names=_FIELDS
+    )
 
 
 async def _create(
@@ -143,6 +155,8 @@ async def change(code: str, webhook: str) -> Response:
     """`POST …/webhooks/{id}/change`: its address, label and events."""
     view, endpoint = await _found(code, webhook)
     typed = _typed()
+    if faults := _faults(typed, is_labelled=True):
+        return await _change_form(view, endpoint, typed, faults)
     wanted = EndpointChange(typed.url, typed.label, tuple(typed.events))
     try:
         await core().webhooks.change(session.actor(), view.id, webhook, wanted)
@@ -174,8 +188,6 @@ async def rotate(code: str, webhook: str) -> Response:
     if how not in _HOW:
         told = words.say("Choose an option from the list.")
         return await _rotate_form(view, endpoint, Faults({"how": told}))
-    if faults := once.check(endpoint.former_until):
-        return await _rotate_form(view, endpoint, faults)
     made = await core().webhooks.rotate(
         session.actor(), view.id, webhook, at_once=how == "now"
     )
@@ -283,7 +295,7 @@ async def delivery(code: str, webhook: str, message: str) -> Response:
     """`GET …/deliveries/{id}`: what was sent, and each attempt."""
     view, endpoint = await _found(code, webhook)
     return await page(
-        "delivery.html",
+        "parts/delivery.html" if is_partial() else "delivery.html",
         view=view,
         endpoint=endpoint,
         logged=await core().deliveries.get(view.id, webhook, message),

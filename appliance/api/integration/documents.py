@@ -8,15 +8,18 @@ from quart import Blueprint, Response, request
 
 from appliance.api import rates
 from appliance.api.core import core
+from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
 from appliance.api.wire import documents, query
 from appliance.api.wire.documents import NamedDocument
+from appliance.domain.edit_subjects import Subject
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.requests.uploads import UploadOrder
 from appliance.web import body, i18n, request_log
 from appliance.web.auth import public
-from appliance.web.responses import JSON, PDF, file_response, json_response
+from appliance.web.document_response import document_response
+from appliance.web.responses import JSON, OCTETS, PDF, json_response
 
 blueprint = Blueprint("integration_documents", __name__)
 
@@ -70,14 +73,13 @@ async def _document() -> NamedDocument:
     match request.mimetype:
         case "application/json":
             return documents.document_in_json(await body.read_document_object())
-        case "application/pdf":
+        case "application/pdf" | "application/octet-stream":
             name = documents.name_beside(documents.name_of_disposition())
-            content = await body.read_document()
+            content = await body.read_document(OCTETS)
             return NamedDocument(name, content, repairs=documents.repairs_by_query())
         case _:
-            raise ApplianceError(
-                ErrorCode.CONTENT_TYPE, extras={"allowed": [PDF, body.MULTIPART, JSON]}
-            )
+            allowed = [PDF, OCTETS, body.MULTIPART, JSON]
+            raise ApplianceError(ErrorCode.CONTENT_TYPE, extras={"allowed": allowed})
 
 
 def _address(rest: str) -> str:
@@ -109,9 +111,11 @@ async def list_documents() -> Response:
 async def show_document(documento: str) -> Response:
     """`GET …/documents/{documentoId}`: what is known of one."""
     asking = await caller(ApiKeyScope.REQUESTS_READ)
+    tag = await edits.tag(asking, Subject.UPLOAD, documento)
     upload = await core().uploads.get(asking.integrator.id, documento)
     request_log.note(documentoId=upload.id)
-    return json_response(documents.uploaded(upload, i18n.requested()))
+    told = json_response(documents.uploaded(upload, i18n.requested()))
+    return edits.tagged(told, tag)
 
 
 @blueprint.get(f"{_PATH}/<documento>/content")
@@ -121,9 +125,7 @@ async def download_document(documento: str) -> Response:
     asking = await caller(ApiKeyScope.REQUESTS_READ)
     upload, pdf = await core().uploads.content(asking.integrator.id, documento)
     request_log.note(documentoId=upload.id)
-    response = file_response(pdf, PDF, upload.name)
-    response.headers["ETag"] = f'"{upload.document.sha256}"'
-    return response
+    return document_response(pdf, upload.name, upload.document.sha256)
 
 
 @blueprint.delete(f"{_PATH}/<documento>")
@@ -131,6 +133,7 @@ async def download_document(documento: str) -> Response:
 async def delete_document(documento: str) -> Response:
     """`DELETE …/documents/{documentoId}`: it can be named no more."""
     asking = await caller(ApiKeyScope.REQUESTS_WRITE)
-    await core().uploads.remove(asking.integrator.id, asking.actor, documento)
+    async with edits.unchanged(asking, Subject.UPLOAD, documento):
+        await core().uploads.remove(asking.integrator.id, asking.actor, documento)
     request_log.note(documentoId=documento)
     return Response(b"", status=HTTPStatus.NO_CONTENT)

@@ -12,9 +12,11 @@ from quart import Blueprint, Response, request
 
 from appliance.api import rates
 from appliance.api.core import core
+from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
 from appliance.api.wire import processes, query
 from appliance.domain.documents import signed_name
+from appliance.domain.edit_subjects import Subject
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ProcessId
 from appliance.domain.integrators.api_keys import ApiKeyScope
@@ -22,7 +24,8 @@ from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.requests.process import ProcessDetails
 from appliance.web import body, i18n, request_log
 from appliance.web.auth import public
-from appliance.web.responses import JSON, PDF, file_response, json_response
+from appliance.web.document_response import document_response
+from appliance.web.responses import JSON, json_response
 
 blueprint = Blueprint("integration_requests", __name__)
 
@@ -102,8 +105,9 @@ async def show(process: str) -> Response:
     """`GET /api/integration/requests/{procesoId}`: all of one, with its history."""
     asking = await caller(_READ)
     wanted = _process_id(process)
+    tag = await edits.tag(asking, Subject.PROCESS, wanted)
     details = await core().backend_requests.get(asking.integrator.id, wanted)
-    return await _told(asking, details)
+    return edits.tagged(await _told(asking, details), tag)
 
 
 @blueprint.patch(f"{PATH}/<process>")
@@ -112,8 +116,10 @@ async def change(process: str) -> Response:
     """`PATCH /api/integration/requests/{procesoId}`: what may change."""
     asking = await caller(_WRITE)
     wanted = _process_id(process)
-    asked = processes.change(await body.read_object())
-    details = await core().backend_requests.change(asking, wanted, asked)
+    sent = await body.read_object()
+    asked = processes.change(sent)
+    async with edits.unchanged(asking, Subject.PROCESS, wanted, sent):
+        details = await core().backend_requests.change(asking, wanted, asked)
     return await _told(asking, details)
 
 
@@ -143,9 +149,7 @@ async def download_original(process: str) -> Response:
     """`GET /api/integration/requests/{procesoId}/original`: what is to be signed."""
     asking = await caller(_READ)
     view, pdf = await core().backend_requests.original(asking, _process_id(process))
-    response = file_response(pdf, PDF, view.document_name)
-    response.headers["ETag"] = f'"{view.sha256}"'
-    return response
+    return document_response(pdf, view.document_name, view.sha256)
 
 
 @blueprint.get(f"{PATH}/<process>/document")
@@ -156,9 +160,7 @@ async def download_signed(process: str) -> Response:
     view, pdf = await core().backend_requests.signed(
         asking, _process_id(process), query.version()
     )
-    response = file_response(pdf, PDF, signed_name(view.file_name))
-    response.headers["ETag"] = f'"{view.sha256}"'
-    return response
+    return document_response(pdf, signed_name(view.file_name), view.sha256)
 
 
 async def cancellation() -> str:

@@ -6,8 +6,10 @@ from typing import Final
 from quart import Blueprint, Response
 
 from appliance.api.core import core
+from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
 from appliance.api.wire import signers
+from appliance.domain.edit_subjects import Subject
 from appliance.domain.identity import parse_cuil
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.web import body, i18n
@@ -25,8 +27,9 @@ async def show(cuil: str) -> Response:
     """`GET /api/integration/signers/{cuil}`: whether somebody can sign, and why not."""
     asking = await caller(ApiKeyScope.PEOPLE_READ)
     whose = asking.integrator.id
+    tag = await edits.tag(asking, Subject.SIGNER, parse_cuil(cuil))
     found = await core().backend_signers.state(whose, parse_cuil(cuil))
-    return json_response(signers.state(found, i18n.requested()))
+    return edits.tagged(json_response(signers.state(found, i18n.requested())), tag)
 
 
 @blueprint.put(PATH)
@@ -34,7 +37,9 @@ async def show(cuil: str) -> Response:
 async def vouch(cuil: str) -> Response:
     """`PUT /api/integration/signers/{cuil}`: answer for somebody, and invite them."""
     asking = await caller(ApiKeyScope.PEOPLE_WRITE)
-    order = signers.vouch(parse_cuil(cuil), await body.read_object())
-    made = await core().backend_signers.vouch(asking, order)
+    sent = await body.read_object()
+    order = signers.vouch(parse_cuil(cuil), sent)
+    async with edits.unchanged(asking, Subject.SIGNER, order.cuil, sent):
+        made = await core().backend_signers.vouch(asking, order)
     status = HTTPStatus.CREATED if made.is_new else HTTPStatus.OK
     return json_response(signers.vouched(made, i18n.requested()), status)

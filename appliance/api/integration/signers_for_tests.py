@@ -13,10 +13,12 @@ from quart import Blueprint, Response, request
 
 from appliance.api import lotes, solicitudes
 from appliance.api.core import core
+from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
 from appliance.api.wire import backend_answers, documents, representations
 from appliance.api.wire import signers_for_tests as wire
 from appliance.core import pagination
+from appliance.domain.edit_subjects import Subject
 from appliance.domain.identity import parse_cuil
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.requests.batch import SignBatch
@@ -74,10 +76,10 @@ async def list_signers() -> Response:
 async def show(firmante: str) -> Response:
     """`GET …/test/signers/{cuil}`: one of them, as it was when made."""
     asking = await caller(_READ)
-    found = await core().signers_for_tests.get(
-        asking.integrator.id, parse_cuil(firmante)
-    )
-    return json_response(wire.told(found, i18n.requested()))
+    cuil = parse_cuil(firmante)
+    tag = await edits.tag(asking, Subject.SIGNER, cuil)
+    found = await core().signers_for_tests.get(asking.integrator.id, cuil)
+    return edits.tagged(json_response(wire.told(found, i18n.requested())), tag)
 
 
 @blueprint.delete(_ONE)
@@ -85,7 +87,9 @@ async def show(firmante: str) -> Response:
 async def remove(firmante: str) -> Response:
     """`DELETE …/test/signers/{cuil}`: they sign no more."""
     asking = await caller(_WRITE)
-    await core().signers_for_tests.remove(asking, parse_cuil(firmante))
+    cuil = parse_cuil(firmante)
+    async with edits.unchanged(asking, Subject.SIGNER, cuil):
+        await core().signers_for_tests.remove(asking, cuil)
     return Response(b"", status=HTTPStatus.NO_CONTENT)
 
 

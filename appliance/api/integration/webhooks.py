@@ -11,8 +11,10 @@ from urllib.parse import urlencode
 from quart import Blueprint, Response, request
 
 from appliance.api.core import core
+from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
 from appliance.api.wire import webhooks
+from appliance.domain.edit_subjects import Subject
 from appliance.domain.errors import FieldInvalidError
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.web import body, request_log
@@ -65,8 +67,9 @@ async def list_webhooks() -> Response:
 async def show(webhook: str) -> Response:
     """`GET …/webhooks/{webhookId}`."""
     asking = await caller(_READ)
-    found = await core().webhooks.get(asking.integrator.id, _noted(webhook))
-    return json_response(webhooks.endpoint(found))
+    tag = await edits.tag(asking, Subject.WEBHOOK, _noted(webhook))
+    found = await core().webhooks.get(asking.integrator.id, webhook)
+    return edits.tagged(json_response(webhooks.endpoint(found)), tag)
 
 
 @blueprint.patch(_ONE)
@@ -74,11 +77,13 @@ async def show(webhook: str) -> Response:
 async def change(webhook: str) -> Response:
     """`PATCH …/webhooks/{webhookId}`: what may change, and whether it is on."""
     asking = await caller(_WRITE)
-    wanted = webhooks.change(await body.read_object())
+    sent = await body.read_object()
+    wanted = webhooks.change(sent)
     try:
-        changed = await core().webhooks.change(
-            asking.actor, asking.integrator.id, _noted(webhook), wanted
-        )
+        async with edits.unchanged(asking, Subject.WEBHOOK, _noted(webhook), sent):
+            changed = await core().webhooks.change(
+                asking.actor, asking.integrator.id, webhook, wanted
+            )
     except FieldInvalidError as exc:
         webhooks.renamed(exc)
     return json_response(webhooks.endpoint(changed))
@@ -89,7 +94,8 @@ async def change(webhook: str) -> Response:
 async def remove(webhook: str) -> Response:
     """`DELETE …/webhooks/{webhookId}`: nothing is sent to it ever again."""
     asking = await caller(_WRITE)
-    await core().webhooks.remove(asking.actor, asking.integrator.id, _noted(webhook))
+    async with edits.unchanged(asking, Subject.WEBHOOK, _noted(webhook)):
+        await core().webhooks.remove(asking.actor, asking.integrator.id, webhook)
     return Response(b"", status=HTTPStatus.NO_CONTENT)
 
 

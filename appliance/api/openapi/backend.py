@@ -19,6 +19,7 @@ from appliance.api.openapi.operation import (
 from appliance.api.wire import (
     backend_answers,
     batches,
+    combinations,
     documents,
     processes,
     signers,
@@ -29,7 +30,7 @@ from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.requests.request_batch import MOST_OF_BATCH
 from appliance.domain.vocab import RequestState, WebhookEvent
 from appliance.web.body import MULTIPART, PART_LENGTH
-from appliance.web.responses import JSON, PDF
+from appliance.web.responses import JSON, OCTETS, PDF
 
 _AT: Final = "/api/integration"
 _READ, _WRITE = ApiKeyScope.REQUESTS_READ, ApiKeyScope.REQUESTS_WRITE
@@ -37,34 +38,31 @@ _OK, _CREATED, _ACCEPTED = HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTE
 GONE: Final = Told(HTTPStatus.NO_CONTENT)
 _FILE: Final = {"type": "string", "format": "binary", "contentMediaType": PDF}
 _ONE_DOCUMENT: Final = {
-    "required": ["documento"],
-    "properties": {
-        "documento": {
-            "type": "object",
-            "oneOf": [
-                {"required": [name], "properties": {name: {"type": "string"}}}
-                for name in ("documentoId", "contenido")
-            ],
-        }
-    },
+    "if": {"required": ["firmantes"]},
+    "then": combinations.given(
+        "documento",
+        combinations.exactly_one("documentoId", "contenido", value=combinations.TEXT),
+    ),
 }
 """Of JSON, which brings no file beside it."""
 _DOCUMENTS_IN_JSON: Final = {
-    "properties": {
-        "documentos": {
+    "if": {"required": ["documentos"]},
+    "then": combinations.given(
+        "documentos",
+        {
             "items": {
                 "properties": {"archivo": {"type": "null"}},
-                "oneOf": [
-                    {"required": [name], "properties": {name: {"type": "string"}}}
-                    for name in ("documentoId", "contenido")
-                ],
+                **combinations.exactly_one(
+                    "documentoId", "contenido", value=combinations.TEXT
+                ),
             }
-        }
-    }
+        },
+    ),
 }
 """The same of a batch."""
 _LISTED: Final = [each for each in RequestState if each is not RequestState.WAITING]
-_PDF_FILE: Final = Told(_OK, media_type=PDF, headers=("ETag", "Content-Disposition"))
+_PDF_FILE: Final = parameters.DOCUMENT
+_PART_GONE: Final = {E.RANGE_UNSATISFIABLE}
 _REQUEST_GONE: Final = {E.SOLICITUD_NOT_FOUND}
 _LOTE_GONE: Final = {E.LOTE_NOT_FOUND}
 _WEBHOOK_GONE: Final = {E.WEBHOOK_NOT_FOUND}
@@ -176,7 +174,7 @@ REQUESTS: Final = (
         "GET /requests/{procesoId}",
         "One signature request, and what became of it",
         _READ,
-        Told(_OK, backend_answers.RequestDetail),
+        Told(_OK, backend_answers.RequestDetail, headers=("ETag",)),
         _REQUEST_GONE,
     ),
     backend_operation(
@@ -185,7 +183,8 @@ REQUESTS: Final = (
         "Change what is said of a signature request",
         _WRITE,
         Told(_OK, backend_answers.RequestDetail),
-        {*_REQUEST_GONE, E.STATE, E.REFERENCE_IN_USE},
+        {*_REQUEST_GONE, *codes.CHANGED, E.STATE, E.REFERENCE_IN_USE},
+        query=(parameters.IF_MATCH,),
         body=in_json(processes.RequestChange),
     ),
     backend_operation(
@@ -211,7 +210,7 @@ REQUESTS: Final = (
         "The PDF of a signature request as it is to be signed",
         _READ,
         _PDF_FILE,
-        _REQUEST_GONE,
+        {*_REQUEST_GONE, *_PART_GONE},
     ),
     backend_operation(
         "getSignedDocument",
@@ -219,7 +218,7 @@ REQUESTS: Final = (
         "The PDF that all have signed",
         _READ,
         _PDF_FILE,
-        {*_REQUEST_GONE, E.NOT_SIGNED_YET, E.STATE, E.QUERY_INVALID},
+        {*_REQUEST_GONE, *_PART_GONE, E.NOT_SIGNED_YET, E.STATE, E.QUERY_INVALID},
         query=(parameters.VERSION,),
     ),
     backend_operation(
@@ -287,7 +286,7 @@ OTHERS: Final = (
         "GET /signers/{cuil}",
         "Whether somebody can sign, and if not, why",
         ApiKeyScope.PEOPLE_READ,
-        Told(_OK, backend_answers.Signer),
+        Told(_OK, backend_answers.Signer, headers=("ETag",)),
         {E.FIELD_INVALID},
     ),
     backend_operation(
@@ -305,7 +304,9 @@ OTHERS: Final = (
             E.PERSON_NOT_FOUND,
             E.PERSON_STATE,
             E.VOUCH_REFUSED,
+            *codes.CHANGED,
         },
+        query=(parameters.IF_MATCH,),
         body=in_json(signers.VouchBody),
     ),
     backend_operation(
@@ -323,6 +324,7 @@ OTHERS: Final = (
         body=BodyIn(
             {
                 PDF: Sent(_FILE),
+                OCTETS: Sent(_FILE),
                 MULTIPART: _parts(file=_FILE),
                 JSON: Sent(documents.UploadBody),
             }
@@ -343,7 +345,7 @@ OTHERS: Final = (
         "GET /documents/{documentoId}",
         "One document, with what to know of it",
         _READ,
-        Told(_OK, backend_answers.Upload),
+        Told(_OK, backend_answers.Upload, headers=("ETag",)),
         {E.DOCUMENT_NOT_FOUND},
     ),
     backend_operation(
@@ -352,7 +354,7 @@ OTHERS: Final = (
         "The bytes of a document",
         _READ,
         _PDF_FILE,
-        {E.DOCUMENT_NOT_FOUND},
+        {E.DOCUMENT_NOT_FOUND, *_PART_GONE},
     ),
     backend_operation(
         "deleteDocument",
@@ -360,7 +362,8 @@ OTHERS: Final = (
         "Have a document named no more",
         _WRITE,
         GONE,
-        {E.DOCUMENT_NOT_FOUND},
+        {E.DOCUMENT_NOT_FOUND, *codes.CHANGED},
+        query=(parameters.IF_MATCH,),
     ),
     backend_operation(
         "diagnose",
@@ -403,7 +406,7 @@ WEBHOOKS: Final = (
         "GET /webhooks/{webhookId}",
         "One webhook",
         _HOOKS_READ,
-        Told(_OK, backend_answers.Webhook),
+        Told(_OK, backend_answers.Webhook, headers=("ETag",)),
         _WEBHOOK_GONE,
     ),
     backend_operation(
@@ -412,7 +415,8 @@ WEBHOOKS: Final = (
         "Change a webhook, or turn it off or on",
         _HOOKS_WRITE,
         Told(_OK, backend_answers.Webhook),
-        _WEBHOOK_GONE,
+        {*_WEBHOOK_GONE, *codes.CHANGED},
+        query=(parameters.IF_MATCH,),
         body=in_json(webhooks.WebhookChange),
     ),
     backend_operation(
@@ -421,7 +425,8 @@ WEBHOOKS: Final = (
         "Have a webhook told nothing ever again",
         _HOOKS_WRITE,
         GONE,
-        _WEBHOOK_GONE,
+        {*_WEBHOOK_GONE, *codes.CHANGED},
+        query=(parameters.IF_MATCH,),
     ),
     backend_operation(
         "rotateWebhookSecret",

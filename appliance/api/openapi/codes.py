@@ -7,6 +7,8 @@ from appliance.domain.errors import ErrorCode as E
 
 ANY: Final = frozenset({E.BAD_HEADER, E.INTERNAL, E.OVERLOADED, E.STORE_UNAVAILABLE})
 """Of every operation."""
+STORED: Final = frozenset({E.DOCUMENT_DAMAGED})
+"""Of a document that is read from its store."""
 ADDRESS: Final = frozenset({E.NOT_FOUND})
 """Of an address with parameters that can be none."""
 QUERY: Final = frozenset({E.QUERY_INVALID, E.QUERY_UNKNOWN})
@@ -20,6 +22,8 @@ OBJECT: Final = frozenset(
         E.JSON_INVALID,
     }
 )
+CHANGED: Final = frozenset({E.CHANGED_MEANWHILE})
+"""Of a call that takes `If-Match`, so that it changes only what its caller has read."""
 FILE: Final = frozenset({E.DOCUMENT_EMPTY, E.DOCUMENT_TOO_LARGE, E.FILENAME})
 _BEARER: Final = frozenset(
     {E.TOKEN_MISSING, E.TOKEN_INVALID, E.TOKEN_EXPIRED, E.MFA_REQUIRED}
@@ -68,6 +72,7 @@ EXAMINED: Final = frozenset(
 """Of a document that comes in."""
 PLACED: Final = frozenset(
     {
+        E.DOCUMENT_DAMAGED,
         E.PAGE_OUT_OF_RANGE,
         E.POSITION_OUT_OF_PAGE,
         E.PDF_ALREADY_SIGNED,
@@ -95,6 +100,7 @@ SIGNING: Final = frozenset(
     {
         E.ACTIVATION_EXPIRED,
         E.ACTIVATION_INVALID,
+        E.DOCUMENT_DAMAGED,
         E.HSM_UNAVAILABLE,
         E.TSA_UNAVAILABLE,
         E.REVOCATION_UNAVAILABLE,

@@ -26,10 +26,11 @@ from appliance.api.openapi.operation import (
     Told,
 )
 from appliance.api.openapi.schemas import Schema, Schemas, array_of
+from appliance.api.openapi.webhooks import webhooks
 from appliance.api.wire import answers
 from appliance.domain.errors import ErrorCode
 from appliance.web import i18n, problems
-from appliance.web.responses import JSON
+from appliance.web.responses import JSON, OCTETS, PDF
 
 OPERATIONS: Final = (
     *backend.OPERATIONS,
@@ -37,6 +38,8 @@ OPERATIONS: Final = (
     *signers.OPERATIONS,
 )
 """All that there are anywhere."""
+TITLE: Final = "Rubrica API"
+SUMMARY: Final = "Rúbrica: remote signing of PDF documents"
 _VERSION: Final = version("rubrica")
 _BACKEND: Final = "/api/integration/"
 _HTML: Final = "text/html"
@@ -94,8 +97,9 @@ def _document(lang: str, has_test_mode: bool) -> dict[str, Any]:  # noqa: FBT001
     return {
         "openapi": "3.1.0",
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
-        "info": {"title": "Rúbrica", "version": _VERSION},
+        "info": _info(lang),
         "paths": {path: paths[path] for path in sorted(paths)},
+        "webhooks": webhooks(schemas, lang),
         "components": {
             "schemas": {
                 name: with_meanings(schemas.made[name], name, lang)
@@ -107,6 +111,15 @@ def _document(lang: str, has_test_mode: bool) -> dict[str, Any]:  # noqa: FBT001
             },
             "securitySchemes": _SCHEMES,
         },
+    }
+
+
+def _info(lang: str) -> dict[str, str]:
+    """The Info Object. Generators name packages by the title, so it is ASCII."""
+    return {
+        "title": TITLE,
+        "summary": i18n.translate(lang, SUMMARY),
+        "version": _VERSION,
     }
 
 
@@ -176,7 +189,8 @@ def _tag(path: str) -> str:
 def _sent(sent: Sent, schemas: Schemas) -> Schema:
     """What a body may be."""
     schema = _schema_of(sent.kind, schemas)
-    return schema if sent.also is None else {"allOf": [schema, dict(sent.also)]}
+    # Validators apply it. Generators leave it aside, and see the class alone.
+    return schema if sent.also is None else {"allOf": [schema], **sent.also}
 
 
 def _schema_of(kind: Any, schemas: Schemas) -> Schema:
@@ -214,6 +228,8 @@ def _responses(operation: Operation, schemas: Schemas, lang: str) -> dict[str, A
 def _codes(operation: Operation) -> frozenset[ErrorCode]:
     """Every error that it may answer with."""
     found = codes.ANY | codes.OF_CALLER[operation.caller] | operation.codes
+    if PDF in _media_types(operation):
+        found |= codes.STORED
     if "{" in operation.path:
         found |= codes.ADDRESS
     if not operation.passes_unknown:
@@ -225,16 +241,31 @@ def _codes(operation: Operation) -> frozenset[ErrorCode]:
     return found
 
 
+def _media_types(operation: Operation) -> set[str]:
+    """Media types of the answers that are no errors."""
+    return {
+        media_type
+        for told in operation.told
+        for media_type in (told.media_type, *told.also)
+    }
+
+
 def _answered(operation: Operation, told: Told, schemas: Schemas) -> dict[str, Any]:
     """A Response Object of what is no error."""
-    content: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if told.kind is not None:
         schema = _schema_of(told.kind, schemas)
         schema = array_of(schema) if told.is_list else schema
-        content[told.media_type] = {"schema": schema}
-    elif told.media_type != JSON:
-        content[told.media_type] = {"schema": BINARY}
-    content |= {media_type: {"schema": BINARY} for media_type in told.also}
+        values[told.media_type] = {"schema": schema}
+    is_file = told.is_file or (told.kind is None and told.media_type != JSON)
+    names = [*told.also] if told.kind is not None else [told.media_type, *told.also]
+    files = {
+        media_type: {"schema": BINARY}
+        for media_type in (*names, *([OCTETS] if is_file else ()))
+        if media_type != JSON
+    }
+    # Generated clients read what the first of them that they know says.
+    content = {**files, **values} if is_file else {**values, **files}
     may_have = told.may_have
     if operation.caller is Caller.KEY:
         may_have = (*may_have, *parameters.RATES)
@@ -254,7 +285,11 @@ def _refused(
 ) -> dict[str, Any]:
     """A Response Object of the errors of one status."""
     narrowed = {"code": {"enum": [*found]}, "status": {"const": status.value}}
-    schema = {"allOf": [schemas.of(answers.Problem), {"properties": narrowed}]}
+    schema = {
+        "allOf": [schemas.of(answers.Problem)],
+        # Validators apply it. Generators leave it aside, and have one type of error.
+        "dependentSchemas": {"code": {"properties": narrowed}},
+    }
     content: dict[str, Any] = {problems.MEDIA_TYPE: {"schema": schema}}
     if operation.method == "GET":
         # To a person's browser the same is told on a page.

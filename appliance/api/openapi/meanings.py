@@ -46,6 +46,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "solicitudIds": "Numbers of the requests that are signed together",
     "procesoId": "Id of what was asked for, for all its signers",
     "loteId": "Id of the batch",
+    "aperturas": "Documents of the batch that the signer opens in the iframe before "
+    "signing",
     "solicitudes": "The requests, in order",
     "referencia": "Your own name for it, to find it by",
     "referenciaUnica": "Whether no other of yours may have that reference",
@@ -160,10 +162,15 @@ MEANINGS: Final[Mapping[str, str]] = {
     "allowed": "What it may be",
     "retryAfter": "Seconds after which to try again",
     "requestId": "Names the call, for whoever reads the log",
+    "yours": "What the call wanted to store",
+    "current": "What is stored now",
+    "version": "The `ETag` of what is stored now, for `If-Match`",
     "attemptsLeft": "Tries of the password that are left",
+    "codeUsed": "The code is right and was used before: each works once",
+    "nextCodeIn": "Seconds until the app shows a code that works",
     # Headers.
     "Idempotency-Key": "A key of your own: the same call again makes nothing new",
-    "If-Match": "Goes on only if the document is this one, as `ETag` gave it",
+    "If-Match": "Goes on only if what it is about is as `ETag` gave it",
 }
 """By name."""
 _ELSEWHERE: Final[Mapping[str, str]] = {
@@ -192,6 +199,10 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "Problem.page": "Page that it is about",
     "BatchProblem.page": "Page that it is about",
     "Fault.page": "Page that it is about",
+    **dict.fromkeys(
+        ("Problem.documento", "BatchProblem.documento", "Fault.documento"),
+        "File name of the document that it is about",
+    ),
     "OneTimeCode.codigo": "One-time code of six digits",
     "Revocation.motivo": "Why the key is not to be used any more",
     "WhyNot.desde": "Since when",
@@ -202,7 +213,7 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "KeyShown.nombre": "Name of the key",
     "Webhook.motivo": "Why it was turned off",
     "WebhookWithSecret.motivo": "Why it was turned off",
-    "NewSignerForTests.email": "E-mail address; below `prueba.invalid` unless given",
+    "NewSignerForTests.email": "E-mail address, below `prueba.invalid`",
     "VouchBody.email": "E-mail address, which nobody else has",
     "VouchBody.nombre": "Name, as the certificate will have it",
     "VouchBody.idioma": "Language of mails to them",

@@ -10,8 +10,12 @@ from appliance.domain.errors import ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.web.responses import JSON
 
-BINARY: Final = {"type": "string", "contentMediaType": "application/octet-stream"}
-"""Bytes that are no JSON."""
+BINARY: Final = {
+    "type": "string",
+    "format": "binary",
+    "contentMediaType": "application/octet-stream",
+}
+"""Bytes that are no JSON. The format is what generators know them by."""
 
 
 class Caller(StrEnum):
@@ -55,6 +59,8 @@ class Told:
     media_type: str = JSON
     also: tuple[str, ...] = ()
     """Media types of bytes that may come in its place."""
+    is_file: bool = False
+    """Whether bytes are the usual answer, before the class."""
     headers: tuple[str, ...] = ()
     """Names in `HEADERS` that it always has."""
     may_have: tuple[str, ...] = ()

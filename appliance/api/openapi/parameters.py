@@ -1,13 +1,15 @@
 """Parameters and headers that operations have in common."""
 
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
-from appliance.api.openapi.operation import Parameter
+from appliance.api.openapi.operation import Parameter, Told
 from appliance.api.wire import fields
 from appliance.api.wire.orders import REFERENCE_LENGTH
 from appliance.api.wire.query import LIMIT_AT_MOST
 from appliance.domain.ids import MAX_REQUEST_ID
+from appliance.web.responses import PDF
 
 UUID: Final = {
     "type": "string",
@@ -79,6 +81,8 @@ HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ETag": {"type": "string", "pattern": '^"[0-9a-f]{64}"$'},
     "Retry-After": {"type": "integer", "minimum": 0},
     "Content-Disposition": {"type": "string"},
+    "Accept-Ranges": {"type": "string", "enum": ["bytes"]},
+    "Content-Range": {"type": "string", "pattern": "^bytes [0-9]+-[0-9]+/[0-9]+$"},
     "Cache-Control": {"type": "string"},
     "Content-Language": {"type": "string", "enum": ["es", "en"]},
     "Idempotent-Replayed": {"type": "string", "enum": ["true"]},
@@ -88,3 +92,20 @@ HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "X-Request-Id": {"type": "string", "pattern": "^[0-9a-f]{24}$"},
 }
 """Headers of answers, by name."""
+_OF_A_DOCUMENT: Final = ("ETag", "Content-Disposition")
+PART: Final = Told(
+    HTTPStatus.PARTIAL_CONTENT,
+    media_type=PDF,
+    headers=(*_OF_A_DOCUMENT, "Accept-Ranges", "Content-Range"),
+)
+"""One range of a stored document."""
+DOCUMENT: Final = (
+    Told(
+        HTTPStatus.OK,
+        media_type=PDF,
+        headers=_OF_A_DOCUMENT,
+        may_have=("Accept-Ranges",),
+    ),
+    PART,
+)
+"""A stored document, or the range of it that was asked for."""

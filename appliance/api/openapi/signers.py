@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from appliance.api.openapi import codes, parameters
 from appliance.api.openapi.operation import (
+    BINARY,
     BodyIn,
     Caller,
     Operation,
@@ -21,7 +22,7 @@ from appliance.domain.errors import ErrorCode as E
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.vocab import RequestState
 from appliance.web.body import MULTIPART
-from appliance.web.responses import JSON, PDF
+from appliance.web.responses import JSON, OCTETS, PDF
 
 _OK, _ACCEPTED = HTTPStatus.OK, HTTPStatus.ACCEPTED
 _PNG: Final = "image/png"
@@ -34,7 +35,8 @@ _RATES: Final = parameters.RATES
 _LATER: Final = ("Location", "Retry-After")
 _GONE: Final = {E.SOLICITUD_NOT_FOUND}
 _CREDENTIAL_GONE: Final = {E.CREDENTIAL_NOT_FOUND}
-_PDF_FILE: Final = Told(_OK, media_type=PDF, headers=("ETag", "Content-Disposition"))
+_PDF_FILE: Final = parameters.DOCUMENT
+_PART_GONE: Final = {E.RANGE_UNSATISFIABLE}
 
 
 def _json(kind: Any) -> BodyIn:
@@ -42,9 +44,7 @@ def _json(kind: Any) -> BodyIn:
 
 
 def _bytes(media_type: str) -> BodyIn:
-    return BodyIn(
-        {media_type: Sent({"type": "string", "contentMediaType": media_type})}
-    )
+    return BodyIn({name: Sent(BINARY) for name in (media_type, OCTETS)})
 
 
 def _operation(
@@ -129,7 +129,7 @@ _REQUESTS: Final = (
         "GET /solicitudes/{solicitudId}/original",
         "The PDF to be signed",
         _PDF_FILE,
-        _GONE,
+        {*_GONE, *_PART_GONE},
     ),
     _operation(
         "preview",
@@ -161,7 +161,7 @@ _REQUESTS: Final = (
                 _OK,
                 answers.SignedAnswer,
                 also=(PDF,),
-                may_have=("ETag", "Content-Disposition", *_RATES),
+                may_have=("ETag", "Content-Disposition", "Accept-Ranges", *_RATES),
             ),
             Told(_ACCEPTED, answers.StillSigning, headers=_LATER, may_have=_RATES),
         ),
@@ -218,13 +218,17 @@ _REQUESTS: Final = (
         "download",
         "GET /solicitudes/{solicitudId}/documento",
         "The signed PDF",
-        Told(
-            _OK,
-            answers.SignedAnswer,
-            also=(PDF,),
-            may_have=("ETag", "Content-Disposition"),
+        (
+            Told(
+                _OK,
+                answers.SignedAnswer,
+                also=(PDF,),
+                is_file=True,
+                may_have=("ETag", "Content-Disposition", "Accept-Ranges"),
+            ),
+            parameters.PART,
         ),
-        {*_GONE, E.NOT_SIGNED_YET, E.STATE, E.QUERY_INVALID},
+        {*_GONE, *_PART_GONE, E.NOT_SIGNED_YET, E.STATE, E.QUERY_INVALID},
         caller=Caller.LINK_OR_BEARER,
         query=(Parameter("clave", {"type": "string"}), parameters.VERSION),
     ),

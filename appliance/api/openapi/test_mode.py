@@ -54,7 +54,7 @@ OPERATIONS: Final = (
         f"GET {_ONE}",
         "One test signer, with what it takes to act as them",
         _READ,
-        Told(_OK, backend_answers.SignerForTests),
+        Told(_OK, backend_answers.SignerForTests, headers=("ETag",)),
         _ABSENT,
     ),
     backend_operation(
@@ -63,7 +63,8 @@ OPERATIONS: Final = (
         "Have a test signer sign no more",
         _WRITE,
         GONE,
-        {*_ABSENT, E.PERSON_STATE, E.IN_PROGRESS},
+        {*_ABSENT, *codes.CHANGED, E.PERSON_STATE, E.IN_PROGRESS},
+        query=(parameters.IF_MATCH,),
     ),
     backend_operation(
         "getTestSignerCode",

@@ -357,6 +357,8 @@ class ProblemMembers(TypedDict, total=False):
     part: str
     retryAfter: Count
     attemptsLeft: Count
+    codeUsed: bool
+    nextCodeIn: Count
     stamp: Box
     page: Box
     avisos: list[Annotated[str, one_of(FindingKind)]]
@@ -367,6 +369,7 @@ class ProblemMembers(TypedDict, total=False):
         str, one_of(("disabled", "locked", "revoked", "expired", "missing"))
     ]
     since: Instant
+    documento: str
 
 
 class Fault(ProblemMembers):
@@ -377,6 +380,36 @@ class Fault(ProblemMembers):
     category: Annotated[
         str, one_of(("retry", "terminal", "new_session", "fix_request"))
     ]
+
+
+Texts: TypeAlias = Annotated[
+    dict[str, str],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "maxProperties": 20,
+            "propertyNames": {"maxLength": 40},
+            "additionalProperties": {"type": "string", "maxLength": 500},
+        }
+    ),
+]
+"""`metadatos`."""
+
+
+class Versioned(TypedDict, total=False):
+    """Members that were to be changed, as they were sent or as they are stored."""
+
+    url: str
+    nombre: str | None
+    eventos: list[str]
+    habilitado: bool
+    referencia: str | None
+    referenciaUnica: bool | None
+    metadatos: Texts | None
+    idioma: str | None
+    mensaje: str | None
+    vence: str | None
+    estado: str
 
 
 class Problem(ProblemMembers):
@@ -393,6 +426,9 @@ class Problem(ProblemMembers):
     requestId: Annotated[str, string(pattern="^[0-9a-f]{24}$")]
     solicitudId: NotRequired[RequestNumber]
     errors: NotRequired[list[Fault]]
+    yours: NotRequired[Versioned]
+    current: NotRequired[Versioned]
+    version: NotRequired[Annotated[str, string(pattern='^"[0-9a-f]{64}"$')]]
 
 
 class BatchProblem(ProblemMembers):

@@ -19,6 +19,7 @@ from appliance.api.wire.answers import (
     Sha256,
     SignatureLook,
     State,
+    Texts,
     Version,
     one_of,
     string,
@@ -29,23 +30,12 @@ from appliance.domain.requests.told_names import CHANGED_NAMES, EVENT_NAMES
 from appliance.domain.vocab import (
     BatchState,
     Environment,
+    Openings,
     RequestState,
     WebhookEvent,
 )
 from appliance.integration.diagnosis import Amiss
 
-Texts: TypeAlias = Annotated[
-    dict[str, str],
-    WithJsonSchema(
-        {
-            "type": "object",
-            "maxProperties": 20,
-            "propertyNames": {"maxLength": 40},
-            "additionalProperties": {"type": "string", "maxLength": 500},
-        }
-    ),
-]
-"""`metadatos`."""
 StateCounts: TypeAlias = Annotated[
     dict[str, int],
     WithJsonSchema(
@@ -173,6 +163,7 @@ class BatchListed(TypedDict):
     creado: Instant
     firmante: BatchSigner
     estado: Annotated[str, one_of(BatchState)]
+    aperturas: Annotated[str, one_of(Openings)]
     progreso: BatchProgress
     total: Count
     estados: StateCounts

@@ -46,7 +46,7 @@ from appliance.domain.requests.request_batch import (
     BatchDetails,
     BatchMember,
 )
-from appliance.domain.vocab import BatchState, SignatureLevel
+from appliance.domain.vocab import BatchState, Openings, SignatureLevel
 from appliance.integration.orders import BatchDocument, BatchOrder
 from appliance.web import problems
 from appliance.web.body import PART_LENGTH, SentFile
@@ -76,6 +76,9 @@ class NewBatch(Note):
     ] = Field(alias="documentos")
     level: Annotated[SignatureLevel | None, word(SignatureLevel)] = Field(
         None, alias="nivel"
+    )
+    openings: Annotated[Openings | None, word(Openings)] = Field(
+        None, alias="aperturas"
     )
 
 
@@ -124,6 +127,7 @@ def order(
         note=note,
         expires=whole.expires,
         level=None if read is None else read.level,
+        openings=(read and read.openings) or Openings.ALL,
         idempotency_key=idempotency_key,
         faults=tuple(faults.found),
         unread=frozenset(n for n, each in enumerate(documents) if each is None),
@@ -322,6 +326,7 @@ def element(details: BatchDetails) -> backend_answers.BatchListed:
             "nombre": signer.name,
         },
         "estado": batch.state.value,
+        "aperturas": batch.openings.value,
         "progreso": {"documentos": details.total, "examinados": details.examined},
         "total": details.total,
         "estados": {state.value: many for state, many in states.items()},

@@ -150,7 +150,7 @@ def repairs_by_query() -> bool:
     """
     word = request.args.get(_REPAIRS, "true")
     if word not in _WORDS:
-        raise QueryInvalidError(_REPAIRS, "true or false")
+        raise QueryInvalidError(_REPAIRS, *_WORDS)
     return _WORDS[word]
 
 

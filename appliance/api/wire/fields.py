@@ -38,6 +38,7 @@ from pydantic_core import (
 
 from appliance.domain.appearance.text import undrawn
 from appliance.domain.errors import (
+    BASE64_WANTED,
     COMES_WITH,
     CONTROL_CHARACTERS,
     NOT_DRAWN,
@@ -122,6 +123,7 @@ _SENTENCES: Final = {
     "control": CONTROL_CHARACTERS,
     "unseen": NOTHING_TO_SEE,
     "undrawn": NOT_DRAWN,
+    "base64": BASE64_WANTED,
 }
 """What is said of a text, by the type of the error."""
 
@@ -399,10 +401,16 @@ def base64_bytes() -> Rule:
     """Bytes in Base64 (RFC 4648, 4), of which there is one at least."""
 
     def read(value: str) -> bytes:
-        found = base64.b64decode(value.encode("ascii"), validate=True)
-        # Bits of the last letters that are of no byte could be anything.
-        last = value[-4:]
-        if not found or base64.b64encode(base64.b64decode(last)).decode() != last:
+        try:
+            found = base64.b64decode(value.encode("ascii"), validate=True)
+            # Bits of the last letters that are of no byte could be anything.
+            last = value[-4:]
+            is_plain = base64.b64encode(base64.b64decode(last)).decode() == last
+        except ValueError:
+            found, is_plain = b"", False
+        if value and not is_plain:
+            raise PydanticCustomError("base64", "not plain Base64")
+        if not found:
             raise ValueError
         return found
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 from pydantic import Field
 
-from appliance.api.wire import fields, presets
+from appliance.api.wire import combinations, fields, presets
 from appliance.api.wire.fields import (
     Body,
     an_object,
@@ -57,12 +57,9 @@ class NamedBody(Body):
     """Who is to sign: by CUIL, by address or by id."""
 
     NULL_SAYS_NOTHING = True
-    KEYWORDS: ClassVar[Mapping[str, Any]] = {
-        "oneOf": [
-            {"required": [name], "properties": {name: {"type": "string"}}}
-            for name in ("cuil", "email", "personaId")
-        ]
-    }
+    KEYWORDS: ClassVar[Mapping[str, Any]] = combinations.exactly_one(
+        "cuil", "email", "personaId", value=combinations.TEXT
+    )
     cuil: Annotated[str | None, fields.cuil()] = None
     email: Annotated[str | None, text(320)] = None
     person: Annotated[str | None, text(36)] = Field(None, alias="personaId")
@@ -82,13 +79,8 @@ class Referred(Body):
 
     NULL_SAYS_NOTHING = True
     KEYWORDS: ClassVar[Mapping[str, Any]] = {
-        "anyOf": [
-            {
-                "required": ["referencia"],
-                "properties": {"referencia": {"type": "string"}},
-            },
-            {"properties": {"referenciaUnica": {"enum": [False, None]}}},
-        ]
+        "if": combinations.given("referenciaUnica", {"const": True}),
+        "then": combinations.given("referencia", combinations.TEXT),
     }
     reference: Annotated[str | None, shown_text(REFERENCE_LENGTH)] = Field(
         None, alias="referencia"

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
+from appliance.api.wire import combinations
 from appliance.api.wire.fields import (
     Body,
     an_object,
@@ -57,7 +58,7 @@ class StampWish(Parameters):
     KNOWN = STAMP_FIELDS
     KEYWORDS: ClassVar[Mapping[str, Any]] = {
         **Parameters.KEYWORDS,
-        "allOf": [{"not": {"required": ["ancla", name]}} for name in _NOT_WITH_ANCHOR],
+        **combinations.not_beside("ancla", *_NOT_WITH_ANCHOR),
     }
     # Here alone it may be a word.
     page: _Page = None  # type: ignore[assignment]

@@ -6,13 +6,18 @@ Source: docs/api.md "Requests of a backend".
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import combinations
 from typing import Annotated, Any, ClassVar, Final, cast
 
 from pydantic import Field
 from quart import request
 
-from appliance.api.wire import answers, backend_answers, query, representations
+from appliance.api.wire import (
+    answers,
+    backend_answers,
+    combinations,
+    query,
+    representations,
+)
 from appliance.api.wire.fields import (
     MOMENTS,
     Body,
@@ -134,14 +139,9 @@ def reminded(
 class SessionWanted(Body):
     """What a session is to be opened for; with none, for whatever comes."""
 
-    KEYWORDS: ClassVar[Mapping[str, Any]] = {
-        "not": {
-            "anyOf": [
-                {"required": list(both)}
-                for both in combinations(("procesoId", "solicitudId", "loteId"), 2)
-            ]
-        }
-    }
+    KEYWORDS: ClassVar[Mapping[str, Any]] = combinations.at_most_one(
+        "procesoId", "solicitudId", "loteId"
+    )
     process: Annotated[str | None, text(36)] = Field(None, alias="procesoId")
     request: Annotated[int | None, whole(1, MAX_REQUEST_ID)] = Field(
         None, alias="solicitudId"
@@ -457,16 +457,23 @@ def _signer(
         "nombre": shown.name,
         "sello": _look(view),
         "estado": view.state.value,
-        "motivo": view.reason or None,
+        "motivo": view.reason or _obstacle(view, shown),
         "nivel": versions[-1].level if versions else None,
         "versiones": [representations.version(each) for each in versions],
     }
 
 
+def _obstacle(view: RequestView, shown: SignerShown) -> str | None:
+    """Code of what keeps a request from being signed that waits; None for nothing."""
+    waits = view.state in {RequestState.PENDING, RequestState.WAITING}
+    is_kept = waits and shown.is_revoked
+    return ErrorCode.CERTIFICATE_NOT_USABLE.value if is_kept else None
+
+
 def _look(view: RequestView) -> answers.SignatureLook | None:
     if view.preset is None:
         return None
-    return cast("answers.SignatureLook", view.preset.to_json())
+    return cast("answers.SignatureLook", view.preset.to_wire())
 
 
 def _event(event: RequestEvent) -> backend_answers.RequestEvent:

@@ -167,11 +167,27 @@ def conditions(*, one_document: bool = True) -> Conditions:
         )
     if tag is not None and not one_document:
         raise BadHeaderError("If-Match", HEADER_NOT_HERE)
+    return Conditions(if_match(), key)
+
+
+def if_match() -> str | None:
+    """Read If-Match of a call that changes something which was read with an ETag.
+
+    Returns:
+        The tag without its quotes; a weak one keeps its `W/` and matches nothing.
+        None where any will do: without the header, and by `*`.
+
+    Raises:
+        BadHeaderError: it is malformed.
+
+    Source: RFC 9110, 13.1.1.
+    """
+    tag = request.headers.get("If-Match")
     if tag is None or tag == "*":
-        return Conditions(None, key)
+        return None
     if not _STRONG_TAG.fullmatch(tag):
         raise BadHeaderError("If-Match", HEADER_MALFORMED, '"<sha256>"', "*")
-    return Conditions(tag if tag.startswith("W/") else tag[1:-1], key)
+    return tag if tag.startswith("W/") else tag[1:-1]
 
 
 def limit(text: str | None) -> int | None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
+from appliance.api.wire import combinations
 from appliance.api.wire.fields import (
     Body,
     boolean,
@@ -70,15 +71,9 @@ class Parameters(Body):
     """
 
     KNOWN = PARAMETER_FIELDS
-    KEYWORDS: ClassVar[Mapping[str, Any]] = {
-        "anyOf": [
-            {
-                "required": ["x", "y"],
-                "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}},
-            },
-            {"properties": {"x": {"type": "null"}, "y": {"type": "null"}}},
-        ]
-    }
+    KEYWORDS: ClassVar[Mapping[str, Any]] = combinations.both_or_neither(
+        "x", "y", combinations.NUMBER
+    )
 
     x: Annotated[int | None, whole_or_null(-MAX_REQUEST_ID, MAX_REQUEST_ID)] = None
     y: _Ordinate = Field(None, validate_default=True)

@@ -74,6 +74,15 @@ def vouch(cuil: str, body: Mapping[str, object]) -> VouchOrder:
     )
 
 
+def state_word(state: PersonState | None) -> str:
+    """Return the word for how somebody stands.
+
+    Args:
+        state: theirs; None: they are not known.
+    """
+    return _UNKNOWN if state is None else _STATES[state]
+
+
 def state(of: SignerState, lang: str) -> backend_answers.Signer:
     """Whether somebody can sign, and why not.
 
@@ -83,7 +92,7 @@ def state(of: SignerState, lang: str) -> backend_answers.Signer:
     """
     return {
         "cuil": format_cuil(of.cuil),
-        "estado": _UNKNOWN if of.state is None else _STATES[of.state],
+        "estado": state_word(of.state),
         "puedeFirmar": of.may_sign,
         "motivo": None if of.may_sign else _why(of, lang),
     }

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from appliance.api.wire import (
     backend_answers,
+    combinations,
     fields,
     representations,
     requests,
@@ -62,9 +63,9 @@ class NewSignerForTests(Body):
 class SignAsSigner(Body):
     """What a test signer is to sign: one of these."""
 
-    KEYWORDS: ClassVar[Mapping[str, Any]] = {
-        "oneOf": [{"required": [n]} for n in ("procesoId", "solicitudId", "loteId")]
-    }
+    KEYWORDS: ClassVar[Mapping[str, Any]] = combinations.exactly_one(
+        "procesoId", "solicitudId", "loteId"
+    )
     process: Annotated[str | None, text(36)] = Field(None, alias="procesoId")
     request: _Number = Field(None, alias="solicitudId")
     batch: Annotated[str | None, text(36)] = Field(None, alias="loteId")
@@ -73,9 +74,9 @@ class SignAsSigner(Body):
 class RejectAsSigner(Body):
     """What a test signer is to reject, one of these, and why."""
 
-    KEYWORDS: ClassVar[Mapping[str, Any]] = {
-        "oneOf": [{"required": [name]} for name in ("procesoId", "solicitudId")]
-    }
+    KEYWORDS: ClassVar[Mapping[str, Any]] = combinations.exactly_one(
+        "procesoId", "solicitudId"
+    )
     process: Annotated[str | None, text(36)] = Field(None, alias="procesoId")
     request: _Number = Field(None, alias="solicitudId")
     reason: Annotated[str, text(REJECTION_LENGTH)] = Field("", alias="motivo")

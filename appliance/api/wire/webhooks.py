@@ -142,10 +142,9 @@ class ReplayWanted(Body):
     """Which deliveries are to be sent again: of a time, or all given up."""
 
     KEYWORDS: ClassVar[Mapping[str, Any]] = {
-        "oneOf": [
-            {"required": ["estado"], "maxProperties": 1},
-            {"required": ["desde", "hasta"], "maxProperties": 2},
-        ]
+        "if": {"required": ["estado"]},
+        "then": {"maxProperties": 1},
+        "else": {"required": ["desde", "hasta"]},
     }
     since: Annotated[datetime | None, moment()] = Field(None, alias="desde")
     until: Annotated[datetime | None, moment()] = Field(None, alias="hasta")

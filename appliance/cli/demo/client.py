@@ -5,7 +5,21 @@ import urllib.error
 import urllib.request
 from typing import Any, Final
 
+from appliance.settings import Settings
+
 _CALL_S: Final = 60
+
+
+def own_address(settings: Settings) -> str:
+    """Where the API listens on this machine; its public address by a Unix socket.
+
+    Args:
+        settings: of the installation.
+    """
+    listen = settings.web.listen("api")
+    if not listen or listen.startswith("unix:"):
+        return settings.web.base_url
+    return f"http://{listen}"
 
 
 class ApiClient:

@@ -13,8 +13,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from appliance.cli.demo import otp
-from appliance.cli.demo.client import ApiClient
+from appliance.cli.demo import network, otp
+from appliance.cli.demo.client import ApiClient, own_address
 from appliance.cli.demo.host_files import CONFIG_FILE
 from appliance.cli.demo.people import sign_through_api
 from appliance.cli.demo.sample import sample_pdf
@@ -25,6 +25,7 @@ from appliance.cli.demo.setup import (
     load_people,
     refuse_outside_trial,
     set_up,
+    site_origin,
 )
 from appliance.cli.fronts import operators_front
 from appliance.cli.terminal import run_async, say, table, write_file
@@ -46,6 +47,7 @@ def register(
     demo = commands.add_parser("demo", help="for trials: sample people and documents")
     parts = demo.add_subparsers(dest="part", required=True)
     otp.register(parts)
+    network.register(parts)
     setup = parts.add_parser("setup", help="make the demo integrator and people")
     setup.set_defaults(run=_setup)
     show = parts.add_parser("show", help="addresses, people and their passwords")
@@ -84,11 +86,15 @@ def _show(args: argparse.Namespace) -> int:
     refuse_outside_trial(settings)
     site = json.loads((settings.data_dir / CONFIG_FILE).read_text(encoding="utf-8"))
     console = load_console(settings)
+    origin = site_origin(settings, site["listen"])
+    if settings.web.listen("api").startswith("127.0.0.1:"):
+        # In a container nobody reaches the site.
+        _show_first(settings, origin)
     say(f"API, sessions:  {settings.web.base_url}")
     say(f"iframe:         {settings.web.iframe_url}/embed/")
-    say(f"demo site:      http://{site['listen']}/  (embeds the iframe)")
+    say(f"demo site:      {origin}/  (embeds the iframe)")
     if site.get("mail_listen"):
-        say(f"its mails:      http://{site['listen']}/correos  (none is sent)")
+        say(f"its mails:      {origin}/correos  (none is sent)")
     say(f"for developers: {settings.web.web_url}/docs  (guide, reference, samples)")
     known = _near(settings.data_dir / "demo.env")
     say(f"                API key and addresses in {known}")
@@ -98,18 +104,37 @@ def _show(args: argparse.Namespace) -> int:
         (format_cuil(cuil), told["nombre"], told["clave"], told["claveDeFirma"])
         for cuil, told in load_people(settings).items()
     ]
-    say(table(("usuario", "nombre", "password", "signing password"), rows))
+    say(table(("user", "name", "password", "signing password"), rows))
     say(f"in memory:      {settings.activation_dir}  (goes with the installation)")
     say("codes of the second factor, of a person or of admin:")
     say(f"                {_command(args.settings)} demo otp USER")
     return 0
 
 
+def _show_first(settings: Settings, origin: str) -> None:
+    """Say which address a visitor opens first, and draw it for a telephone."""
+    first = network.visit_address(settings, origin)
+    say("Open this first, and sign a document in the browser (the page has all codes):")
+    say("")
+    say(f"    {first}")
+    say("")
+    address = network.shared_address(settings)
+    if not address:
+        return
+    if sys.stdout.isatty() and (sys.stdout.encoding or "").lower() == "utf-8":
+        # Not by `say`, which takes out the colours: no text of others is drawn.
+        sys.stdout.write("\n".join([*network.qr_lines(first), "", ""]))
+    say(f"Every device that reaches {address} reaches this trial. Codes, passwords and")
+    say("mails are shown to whoever opens that whole address: hand it to nobody else.")
+    say("The browser warns of the certificate once, since no authority has issued it.")
+    say("")
+
+
 def _request(args: argparse.Namespace) -> int:
     async def work(settings: Settings) -> int:
         refuse_outside_trial(settings)
         async with operators_front(settings) as front:
-            say(f"solicitud {await _new_request(front)}")
+            say(f"request {await _new_request(front)}")
         return 0
 
     return run_async(work, args)
@@ -138,11 +163,10 @@ def _sign(args: argparse.Namespace) -> int:
         told = load_people(settings)[cuil]
         async with operators_front(settings) as front:
             request = await _new_request(front)
-            signed = await sign_through_api(
-                front, ApiClient(settings.web.base_url), cuil, told, request
-            )
+            client = ApiClient(own_address(settings), settings.web.base_url)
+            signed = await sign_through_api(front, client, cuil, told, request)
         write_file(args.out, signed)
-        say(f"solicitud {request} firmada: {args.out}")
+        say(f"request {request} signed: {args.out}")
         return 0
 
     return run_async(work, args)

@@ -10,9 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from appliance.core.system.held_listeners import held_address
+
 CONFIG_FILE: Final = "demo-host.json"
 KEY_FILE: Final = "demo-api-key"
-_PORT: Final = 8090
+SITE: Final = "site"
+"""Name of the site's listener, where a trial's start keeps it open."""
+SITE_PORT: Final = 8090
+"""Preferred port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,13 @@ class DemoHostFiles:
     """Proposed `userData`."""
     sample: str = "demo.pdf"
     """Name of the sample document, in the same folder."""
+    public_origin: str = ""
+    """Origin in browsers, where a TLS front stands before the site."""
+    service_url: str = ""
+    """Where the site's backend reaches the installation; empty: at `web_url`."""
+    visit_key_file: str = ""
+    """File with the key that shows codes and mails, from the same folder; empty: none
+    is asked for."""
 
     def write(self, folder: Path) -> None:
         """Write the configuration, whole or not at all.
@@ -56,12 +68,20 @@ class DemoHostFiles:
             "mail_listen": self.mail_listen,
             "user": self.user,
         }
+        if self.public_origin:
+            told |= {
+                "public_origin": self.public_origin,
+                "service_url": self.service_url,
+                "visit_key_file": self.visit_key_file,
+            }
         text = json.dumps(told, ensure_ascii=False, indent=2)
         _write(folder / CONFIG_FILE, f"{text}\n")
 
 
 def host_address(folder: Path) -> str:
-    """Find the site's address: the one it had, 8090 where it is free, or any.
+    """Find the site's address: the one it had, or one that is free.
+
+    The start of a trial keeps one open. Without it: 8090 if it is free, or any.
 
     Args:
         folder: the installation's data folder.
@@ -73,7 +93,7 @@ def host_address(folder: Path) -> str:
         told = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
         return str(told["listen"])
     except (OSError, ValueError, KeyError, TypeError):
-        return f"127.0.0.1:{_free_port()}"
+        return held_address(SITE) or f"127.0.0.1:{_free_port()}"
 
 
 def kept_key(folder: Path) -> str:
@@ -109,7 +129,7 @@ def _free_port() -> int:
     Raises:
         OSError: none is free.
     """
-    for port in (_PORT, 0):
+    for port in (SITE_PORT, 0):
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

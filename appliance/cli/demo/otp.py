@@ -29,17 +29,24 @@ def _otp(args: argparse.Namespace) -> int:
         if not settings.trial:
             raise ApplianceError(ErrorCode.NOT_A_TRIAL)
         async with operators_front(settings) as front:
-            code = await _console_code(front, args.user)
-            say(code or await next_code(front, args.user))
+            say(await next_code(front, args.user))
         return 0
 
     return run_async(work, args)
 
 
-async def _console_code(front: "ServiceRegistry", name: str) -> str | None:
-    """The present code of a console user, or None for any other name."""
-    import pyotp  # noqa: PLC0415 (heavy)
+async def console_code(front: "ServiceRegistry", name: str) -> tuple[str, float] | None:
+    """Make the next code of a console user that was not used yet.
 
+    Args:
+        front: opens the user's seed.
+        name: of the user.
+
+    Returns:
+        The code, and the seconds until it is accepted (0: now); None if no console
+        user has this name.
+    """
+    from appliance.identity import totp  # noqa: PLC0415 (heavy)
     from appliance.people.console_user_store import ConsoleUserStore  # noqa: PLC0415 (heavy)
 
     async with front.core.store.read() as transaction:
@@ -52,21 +59,40 @@ async def _console_code(front: "ServiceRegistry", name: str) -> str | None:
         row=secret.user.id,
         column="totp_sealed",
     )
-    return pyotp.TOTP(seed.decode()).at(front.clock.now())
+    return totp.next_unused(seed.decode("ascii"), secret.last_step, front.clock)
 
 
-async def next_code(front: "ServiceRegistry", user: str) -> str:
-    """The next code that sign-in takes and that was not used yet.
+async def person_code(front: "ServiceRegistry", user: str) -> tuple[str, float]:
+    """Make the next code of a person that was not used yet.
 
     Args:
         front: opens the person's seed.
         user: CUIL or e-mail address.
+
+    Returns:
+        The code, and the seconds until it is accepted (0: now).
+
+    Raises:
+        ApplianceError: `PERSON_NOT_FOUND`.
+    """
+    person = await _find(front, user)
+    return await front.login.next_code(person.id)
+
+
+async def next_code(front: "ServiceRegistry", user: str) -> str:
+    """Wait for the next code that sign-in accepts and that was not used yet.
+
+    Args:
+        front: opens the seed.
+        user: CUIL or e-mail address of a person, or a console user's name.
+
+    Raises:
+        ApplianceError: `PERSON_NOT_FOUND`.
     """
     import asyncio  # noqa: PLC0415 (heavy)
 
-    person = await _find(front, user)
     while True:
-        code, wait_s = await front.login.next_code(person.id)
+        code, wait_s = await console_code(front, user) or await person_code(front, user)
         if wait_s <= 0:
             return code
         await asyncio.sleep(wait_s)

@@ -8,12 +8,14 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from appliance.cli.demo.client import own_address
 from appliance.cli.demo.host_files import (
     DemoHostFiles,
     host_address,
     keep_key,
     kept_key,
 )
+from appliance.cli.demo.network import VISIT_KEY, certificate_file, shared_address
 from appliance.cli.demo.people import ensure_person, keep, load, new_person
 from appliance.cli.demo.sample import sample_pdf
 from appliance.cli.fronts import operators_front
@@ -88,11 +90,13 @@ async def _ensure_site(front: "ServiceRegistry", settings: Settings) -> None:
     """
     folder = settings.data_dir
     listen = host_address(folder)
-    origin = f"http://{listen}"
+    origin = site_origin(settings, listen)
     integrator = await front.integrators.get(INTEGRATOR)
     domains = await front.integrators.domains(INTEGRATOR)
     if all(domain.origin != origin for domain in domains):
-        await front.integrators.add_domain("operator", INTEGRATOR, origin)
+        await front.integrators.add_domain(
+            "operator", INTEGRATOR, origin, in_private_network=True
+        )
     if not await _has_key(front, settings):
         made = await front.integrators.create_key(
             "operator", INTEGRATOR, "demo site", scopes=tuple(ApiKeyScope)
@@ -108,7 +112,22 @@ async def _ensure_site(front: "ServiceRegistry", settings: Settings) -> None:
         download_origins=(origin_of(settings.web.base_url), settings.web.iframe_url),
         mail_listen=caught_at(settings),
         user={"cuil": format_cuil(cuil), "email": email, "name": name},
+        public_origin=origin if shared_address(settings) else "",
+        service_url=own_address(settings),
+        visit_key_file=VISIT_KEY,
     ).write(folder)
+
+
+def site_origin(settings: Settings, listen: str) -> str:
+    """The demo site's origin in browsers.
+
+    Args:
+        settings: of the trial.
+        listen: `host:port` where the site listens.
+    """
+    address = shared_address(settings)
+    port = listen.rpartition(":")[2]
+    return f"https://{address}:{port}" if address else f"http://{listen}"
 
 
 def caught_at(settings: Settings) -> str:
@@ -142,9 +161,13 @@ def _write_env(settings: Settings, people: dict[str, dict[str, str]]) -> None:
         "WEB_URL": settings.web.web_url,
         "API_KEY": kept_key(settings.data_dir),
     }
+    lines = [f"{key}='{value}'\n" for key, value in values.items()]
+    if shared_address(settings):
+        # curl trusts the trial's own certificate in that shell.
+        lines.append(f"export CURL_CA_BUNDLE='{certificate_file(settings)}'\n")
     path = settings.data_dir / "demo.env"
     path.touch(mode=0o600)
-    path.write_text("".join(f"{key}='{value}'\n" for key, value in values.items()))
+    path.write_text("".join(lines))
 
 
 def _people_file(settings: Settings) -> Path:

@@ -1,6 +1,6 @@
 """`rubrica database`: what an administrator of PostgreSQL does once, and a check.
 
-rubrica database roles | runuser -u postgres -- psql --set ON_ERROR_STOP=1
+rubrica database roles | runuser -l postgres -c 'psql --set ON_ERROR_STOP=1'
 rubrica database check
 """
 

@@ -1,19 +1,20 @@
 """`rubrica init`: a settings file, secrets and folders for a new installation.
 
-Nothing that exists is changed, so that it may be run again at any time.
+Nothing that exists is changed, so that it may be run again at any time. With `--then`
+the ports of a trial stay open from their choice until its commands serve them.
 """
 
 import argparse
-import contextlib
-import errno
 import os
 import secrets
-import socket
 import tempfile
 from pathlib import Path
 from typing import Final
 
+from appliance.cli.installation.trial_ports import TrialPorts, open_ports
+from appliance.cli.installation.wanted_ports import MAIL
 from appliance.cli.terminal import say
+from appliance.core.system.held_listeners import VARIABLE, hand_on
 from appliance.settings import SettingsError, load_settings
 
 _SECRETS: Final = ("pepper", "data-key", "document-key", "lookup-key")
@@ -60,7 +61,13 @@ pepper_file = "secrets/pepper"
 data_key_file = "secrets/data-key"
 document_key_file = "secrets/document-key"
 lookup_key_file = "secrets/lookup-key"
-{mail}"""
+{stamp}{mail}"""
+_STAMP: Final = """
+# Stamps with a QR code, and with its code in letters: docs/stamp.md.
+[stamp]
+design = "card"
+qr = true
+"""
 _CAUGHT: Final = """
 # Mails of the trial are caught by the demo integrator's site, and go nowhere.
 [mail]
@@ -74,6 +81,8 @@ from_address = "firma@demo.example"
 allowed_networks = ["127.0.0.0/8", "::1/128"]
 """
 _LOOPBACK: Final = "127.0.0.1"
+_PORTS: Final = {"api": 8080, "embed": 8081, "admin": 8082, "metrics": 8083, MAIL: 2525}
+"""Preferred ports, by what serves them."""
 
 
 def register(
@@ -98,22 +107,51 @@ def register(
         help="address that the faces listen on (0.0.0.0 in a container that "
         "publishes their ports)",
     )
+    init.add_argument(
+        "--then",
+        nargs=argparse.REMAINDER,
+        metavar="COMMAND",
+        help="open the trial's ports, and run this command, whose `rubrica` commands "
+        "find them open; all that follows is its own",
+    )
     init.set_defaults(run=_init)
 
 
 def _init(args: argparse.Namespace) -> int:
     folder: Path = args.folder.resolve()
     settings_file = folder / "settings.toml"
+    with TrialPorts() as ports:
+        try:
+            _make(folder, settings_file, args, ports)
+        except OSError as exc:
+            msg = f"{exc.filename or folder}: cannot be written ({exc.strerror})"
+            raise SettingsError(msg) from exc
+        load_settings(settings_file)
+        return _run_with_ports(settings_file, args.then, ports) if args.then else 0
+
+
+def _run_with_ports(settings_file: Path, command: list[str], ports: TrialPorts) -> int:
+    """Become the command, with every port of the trial open.
+
+    Returns:
+        1 if a port is taken.
+
+    Raises:
+        SettingsError: the command cannot be run, or no port is free.
+    """
+    if not open_ports(settings_file, ports):
+        return 1
+    environment = {**os.environ, VARIABLE: hand_on(ports.listeners)}
     try:
-        _make(folder, settings_file, args)
+        os.execvpe(command[0], command, environment)  # noqa: S606 (no shell is meant)
     except OSError as exc:
-        msg = f"{exc.filename or folder}: cannot be written ({exc.strerror})"
+        msg = f"{command[0]}: cannot be run ({exc.strerror})"
         raise SettingsError(msg) from exc
-    load_settings(settings_file)
-    return 0
 
 
-def _make(folder: Path, settings_file: Path, args: argparse.Namespace) -> None:
+def _make(
+    folder: Path, settings_file: Path, args: argparse.Namespace, ports: TrialPorts
+) -> None:
     """Make what is missing.
 
     Raises:
@@ -123,14 +161,17 @@ def _make(folder: Path, settings_file: Path, args: argparse.Namespace) -> None:
     if settings_file.exists():
         say(f"kept  {settings_file}")
     else:
-        _write_new(settings_file, _settings_text(folder, args), 0o600)
+        _write_new(settings_file, _settings_text(folder, args, ports), 0o600)
         say(f"made  {settings_file}")
     for name in _SECRETS:
         _make_secret(folder / "secrets" / name)
 
 
-def _settings_text(folder: Path, args: argparse.Namespace) -> str:
-    api, embed, admin, metrics, mail = _free_ports(8080, 8081, 8082, 8083, 2525)
+def _settings_text(folder: Path, args: argparse.Namespace, ports: TrialPorts) -> str:
+    # All stay open until all are chosen, so that none is chosen twice.
+    api, embed, admin, metrics, mail = (
+        ports.choose(name, preferred) for name, preferred in _PORTS.items()
+    )
     # Of a container that publishes its ports nobody would catch them.
     is_caught = args.trial and args.listen_host == _LOOPBACK
     return _TEMPLATE.format(
@@ -143,6 +184,7 @@ def _settings_text(folder: Path, args: argparse.Namespace) -> str:
         embed=embed,
         admin=admin,
         metrics=metrics,
+        stamp=_STAMP if args.trial else "",
         mail=_CAUGHT.format(port=mail) if is_caught else "",
     )
 
@@ -153,49 +195,6 @@ def _run_dir(folder: Path) -> str:
     if len(os.fsencode(inside)) <= _RUN_DIR_BYTES:
         return "run"
     return tempfile.mkdtemp(prefix="rubrica-")
-
-
-def _free_ports(*wanted: int) -> list[int]:
-    """The ports wanted where they are free, else ones that the system picks."""
-    with contextlib.ExitStack() as held:
-        # All are held until all are found, so that none is given twice.
-        return [_hold_port(held, port) for port in wanted]
-
-
-def _hold_port(held: contextlib.ExitStack, wanted: int) -> int:
-    """Bind a port for as long as the stack is open.
-
-    Raises:
-        OSError: no port is free.
-    """
-    for port in (wanted, 0):
-        probe = held.enter_context(socket.socket())
-        try:
-            probe.bind(("127.0.0.1", port))
-            number = int(probe.getsockname()[1])
-            _hold_v6(held, number)
-        except OSError:
-            continue
-        return number
-    msg = "no port is free"
-    raise OSError(msg)
-
-
-def _hold_v6(held: contextlib.ExitStack, port: int) -> None:
-    """Bind the same port of `::1`: a browser may take `localhost` for that.
-
-    Raises:
-        OSError: it is taken there.
-    """
-    if not socket.has_ipv6:
-        return
-    probe = held.enter_context(socket.socket(socket.AF_INET6))
-    try:
-        probe.bind(("::1", port))
-    except OSError as exc:
-        if exc.errno == errno.EADDRINUSE:
-            raise
-        # This machine has no IPv6.
 
 
 def _make_secret(path: Path) -> None:

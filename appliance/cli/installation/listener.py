@@ -2,9 +2,18 @@
 
 import http.client
 import socket
-from typing import Final
+from collections.abc import Mapping
+from email.message import Message
+from typing import Final, NamedTuple
+
+from appliance.settings import Settings
+from appliance.settings.web import INSTALLATION_HEADER
 
 _ANSWER_S: Final = 5.0
+_ANOTHER: Final = (
+    "what answers there is not the API of the installation in {folder}, or still runs "
+    "an earlier release of it; `rubrica check-ports` says which process it is"
+)
 _SOME_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 (asked, not bound)
 
 
@@ -22,12 +31,46 @@ def ask(address: str, path: str) -> tuple[int, str]:
         OSError: nobody answers there.
         HTTPException: whoever does speaks no HTTP.
     """
+    answer = _get(address, path, {})
+    return answer.status, answer.text
+
+
+def ask_api(settings: Settings, path: str) -> tuple[int, str]:
+    """Ask the `api` role of an installation, and no other's.
+
+    Args:
+        settings: of the installation.
+        path: what is asked for.
+
+    Returns:
+        Status and text.
+
+    Raises:
+        OSError: nobody answers there, or another installation does.
+        HTTPException: whoever answers speaks no HTTP.
+    """
+    wanted = settings.folder_id
+    asked = {INSTALLATION_HEADER: wanted} if wanted else {}
+    answer = _get(settings.web.listen("api"), path, asked)
+    if not wanted or answer.headers.get(INSTALLATION_HEADER) != wanted:
+        raise ConnectionError(_ANOTHER.format(folder=settings.data_dir))
+    return answer.status, answer.text
+
+
+class _Answer(NamedTuple):
+    status: int
+    text: str
+    headers: Message
+
+
+def _get(address: str, path: str, headers: Mapping[str, str]) -> _Answer:
     connection = http.client.HTTPConnection("localhost", timeout=_ANSWER_S)
     connection.sock = _connected(address)
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers=dict(headers))
         answer = connection.getresponse()
-        return answer.status, answer.read().decode(errors="replace")
+        text = answer.read().decode(errors="replace")
+        return _Answer(answer.status, text, answer.headers)
     finally:
         connection.close()
 

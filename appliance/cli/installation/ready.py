@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from appliance.cli import arguments
-from appliance.cli.installation.listener import ask
+from appliance.cli.installation.listener import ask_api
 from appliance.cli.terminal import say
-from appliance.settings import SettingsError, load_settings
+from appliance.settings import Settings, SettingsError, load_settings
 
 _LOOK_AGAIN_S: Final = 0.2
 _OK: Final = 200
@@ -34,22 +34,23 @@ def register(
 
 
 def _ready(args: argparse.Namespace) -> int:
-    address = load_settings(args.settings).web.listen("api")
+    settings = load_settings(args.settings)
+    address = settings.web.listen("api")
     if not address:
         msg = f"{args.settings}: web.listen_api: is empty; no api listens here"
         raise SettingsError(msg)
-    is_ready, told = ask_until_ready(address, args.wait, args.pid)
+    is_ready, told = ask_until_ready(settings, args.wait, args.pid)
     say(told)
     return 0 if is_ready else 1
 
 
 def ask_until_ready(
-    address: str, wait_s: float, pid: int | None = None
+    settings: Settings, wait_s: float, pid: int | None = None
 ) -> tuple[bool, str]:
-    """Whether the `api` is ready, and what was told last.
+    """Ask the `api` until it is ready: whether it is, and its last words.
 
     Args:
-        address: `web.listen_api` of the settings.
+        settings: of the installation, which the answer has to be of.
         wait_s: seconds to go on asking for.
         pid: of who is to get ready; once it has ended, nobody is waited for.
     """
@@ -58,13 +59,18 @@ def ask_until_ready(
         if pid is not None and not _runs(pid):
             # Whoever may answer there is another installation.
             return False, f"process {pid}, which was to get ready, has ended"
-        try:
-            status, told = ask(address, "/readyz")
-        except (OSError, http.client.HTTPException) as exc:
-            status, told = 0, f"{address}: {exc}"
-        if status == _OK or time.monotonic() >= deadline:
-            return status == _OK, told
+        is_ready, told = _ask_once(settings)
+        if is_ready or time.monotonic() >= deadline:
+            return is_ready, told
         time.sleep(_LOOK_AGAIN_S)
+
+
+def _ask_once(settings: Settings) -> tuple[bool, str]:
+    try:
+        status, told = ask_api(settings, "/readyz")
+    except (OSError, http.client.HTTPException) as exc:
+        return False, f"{settings.web.listen('api')}: {exc}"
+    return status == _OK, told
 
 
 def _runs(pid: int) -> bool:

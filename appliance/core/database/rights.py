@@ -70,6 +70,10 @@ _TRIES: Final = (
     "SELECT, INSERT, UPDATE (account_index, person, outcome, token_index, until), "
     "DELETE"
 )
+_HELP: Final = (
+    "SELECT, INSERT, UPDATE (id, topic, integrator, proven, code_index, asked, "
+    "counted, since, ended, outcome)"
+)
 _REMEMBERED: Final = "SELECT, INSERT, UPDATE (at)"
 _MAIL_SHOWN: Final = (
     "(id, integrator, person, request, kind, detail, state, answer, tries, due, "
@@ -120,6 +124,13 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         _EMBED: "SELECT (person, integrator, removed)",
         _ADMIN: "SELECT (person, integrator, removed)",
         _CHORES: "SELECT (person, integrator, removed)",
+    },
+    # Asked on a page or in a frame, closed by an officer.
+    "help_request": {
+        _API: _HELP,
+        _EMBED: _HELP,
+        _ADMIN: "SELECT (id, person, topic, integrator, proven, asked, ended, outcome)"
+        ", UPDATE (ended, outcome)",
     },
     "login_secret": {
         _API: "SELECT, INSERT, UPDATE (last_step)",
@@ -289,6 +300,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     "request_batch": {
         # Taken back before it is ready.
         _API: "SELECT, INSERT, UPDATE (state, unique_reference, reason, ended)",
+        _EMBED: "SELECT (id, openings)",
         _ADMIN: "SELECT",
         _CHORES: "SELECT, UPDATE (state, unique_reference, examined, faults, ended), "
         "DELETE",
@@ -415,7 +427,7 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
         "UPDATE (phc, totp_sealed, last_step, disabled, last_login)",
     },
     "console_session": {
-        _ADMIN: "SELECT, INSERT, UPDATE (until), DELETE",
+        _ADMIN: "SELECT, INSERT, UPDATE (until, proven), DELETE",
         _CHORES: "SELECT (token_index, until), DELETE",
     },
     "download_link": {

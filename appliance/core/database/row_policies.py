@@ -72,17 +72,20 @@ GUARDED: Final[Mapping[tuple[Role, ...], tuple[EventKind, ...]]] = {
         _E.DOCUMENT_RAISED,
         _E.UPKEEP_FAILED,
     ),
-    # Consent, and what a signing password was tried for.
+    # Consent, what a signing password was tried for, and who asked for help.
     (_API, _EMBED): (
         _E.ACTIVATION_CREATED,
         _E.SIGN_PASSWORD_WRONG,
         _E.SIGN_PEPPER_RENEWED,
+        _E.HELP_ASKED,
     ),
     (_API,): (
         _E.PERSON_CREATED,
         _E.PERSON_ENROLLED,
         _E.SIGN_PASSWORD_CHANGED,
         _E.REVOCATION_PIN_WRONG,
+        _E.HELP_UNMATCHED,
+        _E.HELP_WITHDRAWN,
         _E.LOGIN_PASSWORD_RIGHT,
         _E.LOGIN_COMPLETED,
     ),
@@ -92,6 +95,7 @@ GUARDED: Final[Mapping[tuple[Role, ...], tuple[EventKind, ...]]] = {
     (_CHORES,): (_E.REVOCATION_FOUND, _E.REQUEST_COMPLETED),
     (_ADMIN,): (
         _E.PERSON_REISSUED,
+        _E.HELP_CLOSED,
         _E.PERSON_UNLOCKED,
         _E.PERSON_ENABLED,
         _E.PERSON_TOTP_SET,

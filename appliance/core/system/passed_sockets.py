@@ -40,9 +40,9 @@ def passed_listener(address: str) -> socket.socket | None:
     listeners = [socket.socket(fileno=_FIRST + n) for n in range(int(given[1] or ""))]
     for listener in listeners:
         os.set_inheritable(listener.fileno(), False)  # noqa: FBT003 (the library's own)
-    if len(listeners) == 1 and _name(listeners[0]) == _wanted(address):
+    if len(listeners) == 1 and name_of(listeners[0]) == canonical_address(address):
         return listeners[0]
-    told = ", ".join(map(_name, listeners))
+    told = ", ".join(map(name_of, listeners))
     msg = (
         f"{address}: the socket unit listens on {told or 'nothing'} instead; give "
         "ListenStream= in the unit and the settings the same address"
@@ -52,8 +52,12 @@ def passed_listener(address: str) -> socket.socket | None:
     raise SettingsError(msg)
 
 
-def _name(listener: socket.socket) -> str:
-    """A listener's address as settings write it."""
+def name_of(listener: socket.socket) -> str:
+    """Write a listener's address as settings do.
+
+    Args:
+        listener: bound.
+    """
     name = listener.getsockname()
     if listener.family == socket.AF_UNIX:
         return f"unix:{name}"
@@ -61,8 +65,12 @@ def _name(listener: socket.socket) -> str:
     return _joined(host, port)
 
 
-def _wanted(address: str) -> str:
-    """An address of the settings in its one form: numbers in place of a host's name."""
+def canonical_address(address: str) -> str:
+    """Write an address of the settings with numbers in place of a host's name.
+
+    Args:
+        address: `host:port`, `[v6]:port` or `unix:/path`.
+    """
     if address.startswith("unix:"):
         return f"unix:{Path(address.removeprefix('unix:'))}"
     host, _, port = address.rpartition(":")

@@ -44,6 +44,8 @@ from appliance.documents.document_files import (
     older,
     opens,
     read_document,
+    reading,
+    sealed_part,
 )
 from appliance.documents.local.disk_reserve import Reserve
 from appliance.documents.local.folder_mark import DocumentMark
@@ -159,7 +161,7 @@ class LocalBlobStore:
         """Read them back, hashed again on the way.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+            ApplianceError: `STORE_UNAVAILABLE`; `DOCUMENT_DAMAGED`: missing or altered.
         """
         await self.check()
         key = await self._keys.get(integrator)
@@ -245,31 +247,40 @@ class LocalBlobStore:
         """Read them back in pieces, each known to be right before it is given.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+            ApplianceError: `STORE_UNAVAILABLE`; `DOCUMENT_DAMAGED`: missing or altered.
         """
         await self.check()
         key = await self._keys.get(integrator)
         path = self._folder / name_of(integrator, sha256)
 
-        def look() -> int:
-            with named_faults(), path.open("rb") as file:
+        def look() -> tuple[int, bool]:
+            with reading(integrator, sha256), path.open("rb") as file:
                 reader = contents(file, _size_of(file), integrator, sha256, key)
                 if isinstance(reader, SealedReader):
                     next(iter(reader))
-                    return reader.size_bytes
-                return sum(len(piece) for piece in hashed(reader, sha256))
+                    return reader.size_bytes, True
+                return sum(len(piece) for piece in hashed(reader, sha256)), False
 
         read = partial(asyncio.get_running_loop().run_in_executor, self._readers)
 
         async def pieces() -> AsyncIterator[bytes]:
-            with named_faults(), await read(path.open, "rb") as file:
+            with reading(integrator, sha256), await read(path.open, "rb") as file:
                 size = await read(_size_of, file)
                 reader = await read(contents, file, size, integrator, sha256, key)
                 whole = hashed(reader, sha256)
                 while (piece := await read(next, whole, None)) is not None:
                     yield piece
 
-        return DocumentStream(await read(look), pieces())
+        async def part(start: int, end: int) -> AsyncIterator[bytes]:
+            with named_faults(), await read(path.open, "rb") as file:
+                size = await read(_size_of, file)
+                reader = await read(contents, file, size, integrator, sha256, key)
+                some = sealed_part(reader, start, end)
+                while (piece := await read(next, some, None)) is not None:
+                    yield piece
+
+        size, is_sealed_file = await read(look)
+        return DocumentStream(size, pieces(), part if is_sealed_file else None)
 
     async def make_room(self, size_bytes: int) -> None:
         """Make sure that a document which is yet to be signed will find room.

@@ -45,6 +45,8 @@ from appliance.documents.document_files import (
     named_document,
     named_faults,
     opens,
+    reading,
+    sealed_part,
 )
 from appliance.documents.s3.bucket import PART_BYTES, Bucket, Stored
 from appliance.documents.s3.bucket_mark import BucketMark
@@ -145,7 +147,7 @@ class S3BlobStore:
         """Read them back, hashed again on the way.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+            ApplianceError: `STORE_UNAVAILABLE`; `DOCUMENT_DAMAGED`: missing or altered.
         """
         name = name_of(integrator, sha256)
         await self.check()
@@ -154,7 +156,7 @@ class S3BlobStore:
         def read() -> bytes:
             # A BytesIO grows in place and gives its buffer away uncopied.
             content = io.BytesIO()
-            with named_faults():
+            with reading(integrator, sha256):
                 file = BucketFile(self._bucket, name)
                 for piece in hashed(
                     contents(file, file.size_bytes, integrator, sha256, key), sha256
@@ -182,28 +184,29 @@ class S3BlobStore:
         """Read them back in pieces, each known to be right before it is given.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+            ApplianceError: `STORE_UNAVAILABLE`; `DOCUMENT_DAMAGED`: missing or altered.
         """
         name = name_of(integrator, sha256)
         await self.check()
         key = await self._keys.get(integrator)
 
-        def look() -> tuple[int, BucketFile]:
-            with named_faults():
+        def look() -> tuple[int, BucketFile, bool]:
+            with reading(integrator, sha256):
                 file = BucketFile(self._bucket, name)
                 reader = contents(file, file.size_bytes, integrator, sha256, key)
+                has_parts = isinstance(reader, SealedReader)
                 if isinstance(reader, SealedReader):
                     next(iter(reader))
                     size = reader.size_bytes
                 else:
                     size = sum(len(piece) for piece in hashed(reader, sha256))
                 file.seek(0)
-                return size, file
+                return size, file, has_parts
 
-        size, file = await self._run(look)
+        size, file, has_parts = await self._run(look)
 
         async def pieces() -> AsyncIterator[bytes]:
-            with named_faults():
+            with reading(integrator, sha256):
                 reader = await self._run(
                     contents, file, file.size_bytes, integrator, sha256, key
                 )
@@ -211,7 +214,16 @@ class S3BlobStore:
                 while (piece := await self._run(next, whole, None)) is not None:
                     yield piece
 
-        return DocumentStream(size, pieces())
+        async def part(start: int, end: int) -> AsyncIterator[bytes]:
+            with named_faults():
+                reader = await self._run(
+                    contents, file, file.size_bytes, integrator, sha256, key
+                )
+                some = sealed_part(reader, start, end)
+                while (piece := await self._run(next, some, None)) is not None:
+                    yield piece
+
+        return DocumentStream(size, pieces(), part if has_parts else None)
 
     async def make_room(self, size_bytes: int) -> None:
         """Make sure that the store is there; how much room it has, it does not say.

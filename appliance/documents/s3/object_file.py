@@ -7,6 +7,8 @@ from appliance.documents.s3.bucket import Bucket, ChangedError, Stored
 
 _WINDOW_BYTES: Final = 4_194_304
 """Fetched by one request; a small document takes one."""
+_APART_BYTES: Final = 1_048_576
+"""Fetched by one request elsewhere than where the one before ended: a segment."""
 
 
 class BucketFile:
@@ -63,9 +65,11 @@ class BucketFile:
             FileNotFoundError: there is no object.
             DamagedError: it is another one, or shorter than it said.
         """
+        follows = start in {0, self._start + len(self._window)}
         self._window = memoryview(b"")  # one at a time
+        most = _WINDOW_BYTES if follows else _APART_BYTES
         try:
-            found = self._bucket.read(self._name, start, _WINDOW_BYTES, self._version)
+            found = self._bucket.read(self._name, start, most, self._version)
         except ChangedError as exc:
             raise DamagedError from exc
         if found is None:

@@ -7,6 +7,8 @@ attempt draws the same, whatever a setting or a logo has become meanwhile.
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
+from appliance.domain.vocab import StampDesign
+
 CODE_CHARACTERS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's base 32: nothing in it looks like something else."""
 CODE_LENGTH: Final = 26
@@ -15,6 +17,9 @@ SAMPLE_CODE: Final = "0" * CODE_LENGTH
 """Stands in previews, where there is no signature yet; leads to none."""
 CONTENT_AT_MOST: Final = 213
 """Bytes that a QR code here can hold (version 10)."""
+
+_GROUP: Final = 4
+"""Characters of a code between two hyphens: people copy it by groups."""
 
 LOGO_WIDTH_PX: Final = 400
 LOGO_HEIGHT_PX: Final = 200
@@ -73,6 +78,7 @@ class StampDetails:
     qr: str | None = None
     """Address in the QR code, ASCII; None: there is none."""
     logo: Logo | None = None
+    design: StampDesign = StampDesign.CLASSIC
 
     def to_json(self) -> dict[str, Any]:
         """For the record; only what differs from a plain stamp."""
@@ -81,6 +87,7 @@ class StampDetails:
             **({"maskedCuil": True} if self.is_cuil_masked else {}),
             **({} if self.qr is None else {"qr": self.qr}),
             **({} if logo is None else {"logo": _logo_to_json(logo)}),
+            **({} if self.is_classic else {"design": self.design.value}),
         }
 
     @classmethod
@@ -91,7 +98,25 @@ class StampDetails:
             is_cuil_masked=fields.get("maskedCuil", False),
             qr=fields.get("qr"),
             logo=logo and Logo(logo["sha256"], logo["width"], logo["height"]),
+            design=StampDesign(fields.get("design", StampDesign.CLASSIC)),
         )
+
+    @property
+    def is_classic(self) -> bool:
+        """True if the font fields of the command rule the look."""
+        return self.design is StampDesign.CLASSIC
+
+    @property
+    def address(self) -> str:
+        """The page where the code is typed in, without scheme; empty without a code."""
+        return (self.qr or "").rpartition("/")[0].partition("://")[2]
+
+    @property
+    def code(self) -> str:
+        """The verification code in groups; empty without one."""
+        code = (self.qr or "").rpartition("/")[2]
+        groups = (code[at : at + _GROUP] for at in range(0, len(code), _GROUP))
+        return "-".join(groups)
 
 
 def _logo_to_json(logo: Logo) -> dict[str, Any]:

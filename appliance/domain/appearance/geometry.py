@@ -6,11 +6,11 @@ back, and the places that a stamp finds by itself.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from appliance.domain.appearance.details import PLAIN, Logo, StampDetails, qr_modules
+from appliance.domain.appearance.details import Logo, StampDetails, qr_modules
 from appliance.domain.appearance.font_metrics import FONTS
 from appliance.domain.documents import PageBox, SignatureMark
 from appliance.domain.vocab import FontName, FontStyle
@@ -70,6 +70,24 @@ class LogoFigure:
 
 
 @dataclass(frozen=True, slots=True)
+class TextRun:
+    """Words of one size on one line, counted from the stamp's top left, as drawn."""
+
+    text: str
+    """Characters of `font_metrics.CHARACTERS` only."""
+    font_name: FontName
+    font_style: FontStyle
+    size: float
+    """Font size in points."""
+    x: float
+    """Left edge."""
+    y: float
+    """Top edge of its row, which is `LINE_HEIGHT` times as high as the size."""
+    is_faint: bool = False
+    """Drawn in a lighter tint of the stamp's colour."""
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """The parts of a stamp at some scale, each from the stamp's top left."""
 
@@ -77,8 +95,12 @@ class Parts:
     height: float
     text_x: float
     text_y: float
+    text_pt: float
+    """Size of its smallest words, in points."""
     qr: QrFigure | None
     logo: LogoFigure | None
+    runs: tuple[TextRun, ...] = ()
+    """Words in sizes of their own; none: all lines are of one font."""
 
     def scaled(self, by: float) -> "Parts":
         """All of it, larger or smaller."""
@@ -88,6 +110,7 @@ class Parts:
             self.height * by,
             self.text_x * by,
             self.text_y * by,
+            self.text_pt * by,
             qr and QrFigure(qr.content, qr.x * by, qr.y * by, qr.side * by),
             logo
             and LogoFigure(
@@ -97,36 +120,14 @@ class Parts:
                 logo.width * by,
                 logo.height * by,
             ),
+            tuple(
+                replace(run, size=run.size * by, x=run.x * by, y=run.y * by)
+                for run in self.runs
+            ),
         )
 
 
-def natural_size(
-    lines: Sequence[str],
-    font_name: FontName,
-    style: FontStyle,
-    size: float,
-    details: StampDetails = PLAIN,
-) -> tuple[float, float]:
-    """Size of the stamp at 100 %.
-
-    Args:
-        lines: characters of `font_metrics.CHARACTERS` only.
-        font_name: the logical font.
-        style: its style.
-        size: font size in points.
-        details: QR code and logo.
-
-    Returns:
-        Width and height in points: the widest line + 12, lines * 1.2 * size + 12;
-        more with a QR code or a logo.
-
-    Source: decisions "natural size of the stamp".
-    """
-    parts = arrange(lines, font_name, style, size, details)
-    return parts.width, parts.height
-
-
-def arrange(
+def arrange_lines(
     lines: Sequence[str],
     font_name: FontName,
     style: FontStyle,
@@ -164,6 +165,7 @@ def arrange(
         height=inner + 2 * PADDING_PT,
         text_x=text_x,
         text_y=PADDING_PT + (inner - text_height) / 2,
+        text_pt=size,
         qr=qr or None,
         logo=logo,
     )

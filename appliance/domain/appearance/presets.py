@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from appliance.domain.appearance.arrangement import arrange
 from appliance.domain.appearance.details import PLAIN, StampDetails
 from appliance.domain.appearance.geometry import (
     Box,
     Corner,
+    Parts,
     corner_place,
     fitting,
     free_place,
@@ -22,8 +24,8 @@ from appliance.domain.appearance.geometry import (
     scales,
     size_as_seen,
 )
-from appliance.domain.appearance.stamp import MIN_TEXT_PT, natural_size
-from appliance.domain.appearance.text import StampSigner, all_lines
+from appliance.domain.appearance.stamp import MIN_TEXT_PT
+from appliance.domain.appearance.text import StampSigner, stamp_text
 from appliance.domain.documents import Inspection, PageBox
 from appliance.domain.errors import PageOutOfRangeError
 from appliance.domain.signing_command import SignParameters
@@ -72,9 +74,9 @@ def preset(
         for x0, y0, x1, y1 in marks_of(inspection.marks, page, box)
     ]
     zoom, x, y = _place(box, natural, there, corner, base)
-    if base.font_size * zoom / 100 < MIN_TEXT_PT:
+    if natural.text_pt * zoom / 100 < MIN_TEXT_PT:
         return base
-    width, height = natural[0] * zoom / 100, natural[1] * zoom / 100
+    width, height = natural.width * zoom / 100, natural.height * zoom / 100
     # Rounded away from the edge it lies at, but not over the opposite one.
     x = math.ceil(x) if corner.value.endswith("Left") else max(math.floor(x), 0)
     y = math.ceil(y) if corner.value.startswith("top") else max(math.floor(y), 0)
@@ -118,7 +120,7 @@ def put(
     box = _page(inspection, page)
     natural = _natural(base, signer, at, details)
     zoom = _largest(box, natural, base)[0]
-    if base.font_size * zoom / 100 < MIN_TEXT_PT:
+    if natural.text_pt * zoom / 100 < MIN_TEXT_PT:
         return base
     # Downwards: what lay on the page before still does.
     return replace(base, x=math.floor(x), y=math.floor(y), zoom_percent=zoom)
@@ -143,37 +145,35 @@ def _page(inspection: Inspection, page: int) -> PageBox:
 
 def _natural(
     base: SignParameters, signer: StampSigner, at: datetime, details: StampDetails
-) -> tuple[float, float]:
-    """Width and height of the mark at 100 %."""
-    lines = all_lines(base, signer, at, is_cuil_masked=details.is_cuil_masked)
+) -> Parts:
+    """The mark at 100 %."""
+    lines = stamp_text(base, signer, at, details)
     font = base.font_name, base.font_style, base.font_size
-    return natural_size(lines, *font, details)
+    return arrange(lines, *font, details)
 
 
-def _largest(
-    page: PageBox, natural: tuple[float, float], base: SignParameters
-) -> tuple[int, float]:
+def _largest(page: PageBox, natural: Parts, base: SignParameters) -> tuple[int, float]:
     """The largest whole zoom, up to the mark's own, that fits; and its exact share."""
     own = base.zoom_percent / 100
-    share = fitting(page, natural[0] * own, natural[1] * own)
+    share = fitting(page, natural.width * own, natural.height * own)
     return max(math.floor(share * base.zoom_percent), 0), share
 
 
 def _place(
     page: PageBox,
-    natural: tuple[float, float],
+    natural: Parts,
     marks: Sequence[Box],
     corner: Corner,
     base: SignParameters,
 ) -> tuple[int, float, float]:
     """The largest whole zoom, up to its own, at which there is a place, and x and y."""
     whole, largest = _largest(page, natural, base)
-    least = MIN_TEXT_PT / (base.font_size * base.zoom_percent / 100)
+    least = MIN_TEXT_PT / (natural.text_pt * base.zoom_percent / 100)
     for scale in scales(largest, least):
         zoom = max(math.floor(scale * base.zoom_percent), 0)
-        width, height = natural[0] * zoom / 100, natural[1] * zoom / 100
+        width, height = natural.width * zoom / 100, natural.height * zoom / 100
         found = free_place(page, width, height, marks, corner)
         if found is not None:
             return zoom, *found
-    width, height = natural[0] * whole / 100, natural[1] * whole / 100
+    width, height = natural.width * whole / 100, natural.height * whole / 100
     return whole, *corner_place(page, width, height, corner)

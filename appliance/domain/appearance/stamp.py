@@ -17,6 +17,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from appliance.domain.appearance.arrangement import (
+    arrange,
+    arrange_within,
+    natural_size,
+)
 from appliance.domain.appearance.details import PLAIN, StampDetails
 from appliance.domain.appearance.geometry import (
     LINE_HEIGHT,
@@ -24,19 +29,20 @@ from appliance.domain.appearance.geometry import (
     PADDING_PT,
     QUIET_MODULES,
     LogoFigure,
+    Parts,
     QrFigure,
     Rect,
-    arrange,
+    TextRun,
     as_seen,
+    margin,
     marks_of,
-    natural_size,
     own_place,
     round_down,
     round_up,
     size_as_seen,
     to_user_space,
 )
-from appliance.domain.appearance.text import StampSigner, all_lines, stamp_lines
+from appliance.domain.appearance.text import StampSigner, stamp_lines, stamp_text
 from appliance.domain.documents import EmptyField, Inspection, PageBox, SignatureMark
 from appliance.domain.errors import (
     POSITION_OF_BOTH,
@@ -86,6 +92,8 @@ NAMED_COLORS: Final[dict[str, tuple[int, int, int]]] = {
 """The constants of java.awt.Color, 0 to 255."""
 MIN_TEXT_PT: Final = 4.0
 """Scaled down below this size, a stamp has no content."""
+_HAIRLINE: Final = 0.07
+"""A card's frame, as a share of its smallest words: half a point at 100 %."""
 _EPSILON_PT = 1e-6  # boxes are sums of floats
 
 
@@ -100,7 +108,7 @@ class StampLayout:
     font_name: FontName
     font_style: FontStyle
     font_size_pt: float
-    """Size as drawn, the zoom included."""
+    """Size as drawn, the zoom included; of a card, of its smallest words."""
     color: tuple[float, float, float]
     """RGB, each 0 to 1."""
     text_x: float
@@ -119,6 +127,10 @@ class StampLayout:
     """The page's rotation: 0, 90, 180 or 270."""
     qr: QrFigure | None = None
     logo: LogoFigure | None = None
+    runs: tuple[TextRun, ...] = ()
+    """The lines of a card, each in its size; empty: all are of one font."""
+    frame_pt: float | None = None
+    """Width of a card's frame; None: by the size of the font."""
 
 
 def lay_out(
@@ -144,7 +156,7 @@ def lay_out(
         ApplianceError: as `place`;
             `SIGNATURE_FIELD_NOT_FOUND`.
     """
-    lines = all_lines(params, signer, at, is_cuil_masked=details.is_cuil_masked)
+    lines = stamp_text(params, signer, at, details)
     if params.field is None:
         return place(params, lines, inspection.pages, inspection.marks, details)
     field = inspection.signing.find(params.field)
@@ -167,11 +179,11 @@ def place(
 
     Args:
         params: the signing command's fields.
-        lines: what `all_lines` made.
+        lines: what `stamp_text` made.
         pages: the document's pages, at least one.
         marks: of signatures that are there already; placed by itself, the stamp
             does not cover them as long as there is another place.
-        details: QR code and logo.
+        details: QR code, logo and design.
 
     Returns:
         The stamp, or None when it is not to be seen.
@@ -188,16 +200,20 @@ def place(
     if not 1 <= params.page <= len(pages):
         raise PageOutOfRangeError(params.page, len(pages))
     page = pages[params.page - 1]
-    zoom = params.zoom_percent / 100
-    style = params.font_name, params.font_style
-    parts = arrange(lines, *style, params.font_size, details).scaled(zoom)
     scale = 1.0
     if params.x is None and params.y is None:
-        least = MIN_TEXT_PT / (params.font_size * zoom)
+        page_width, page_height = size_as_seen(page)
+        inset = 2 * margin(page)
+        room = page_width - inset, page_height - inset
+        parts, lines = arrange_within(lines, params, details, room)
+        least = MIN_TEXT_PT / parts.text_pt
         there = marks_of(marks, params.page, page)
         scale, x, y = own_place(page, parts.width, parts.height, there, least)
         has_content = scale == 1 or scale >= least
     else:
+        font = params.font_name, params.font_style, params.font_size
+        zoom = params.zoom_percent / 100
+        parts = arrange(lines, *font, details).scaled(zoom)
         x, y = _asked_place(params, page, parts.width, parts.height)
         has_content = True
     if not params.visible:
@@ -208,7 +224,7 @@ def place(
         lines=tuple(lines) if has_content else (),
         font_name=params.font_name,
         font_style=params.font_style,
-        font_size_pt=params.font_size * zoom * scale,
+        font_size_pt=drawn.text_pt,
         color=color,
         text_x=drawn.text_x,
         text_y=drawn.text_y,
@@ -220,6 +236,8 @@ def place(
         rotate=page.rotate,
         qr=drawn.qr if has_content else None,
         logo=drawn.logo if has_content else None,
+        runs=drawn.runs if has_content else (),
+        frame_pt=_frame(details, drawn),
     )
 
 
@@ -241,18 +259,16 @@ def place_in_field(
     page = pages[field.page - 1]
     left, top, right, bottom = as_seen(page, field.rect)
     width, height = right - left, bottom - top
-    style = params.font_name, params.font_style
-    natural = arrange(lines, *style, params.font_size, details)
-    zoom = params.zoom_percent / 100
-    scale = min(zoom, width / natural.width, height / natural.height)
-    drawn = natural.scaled(scale)
-    has_content = params.font_size * scale >= MIN_TEXT_PT
+    parts, lines = arrange_within(lines, params, details, (width, height))
+    scale = min(1.0, width / parts.width, height / parts.height)
+    drawn = parts.scaled(scale)
+    has_content = drawn.text_pt >= MIN_TEXT_PT
     return StampLayout(
         page=field.page,
         lines=tuple(lines) if has_content else (),
         font_name=params.font_name,
         font_style=params.font_style,
-        font_size_pt=params.font_size * scale,
+        font_size_pt=drawn.text_pt,
         color=color,
         text_x=drawn.text_x,
         text_y=drawn.text_y,
@@ -264,7 +280,14 @@ def place_in_field(
         rotate=page.rotate,
         qr=drawn.qr if has_content else None,
         logo=drawn.logo if has_content else None,
+        runs=drawn.runs if has_content else (),
+        frame_pt=_frame(details, drawn),
     )
+
+
+def _frame(details: StampDetails, drawn: Parts) -> float | None:
+    """Width of a card's frame, in points."""
+    return None if details.is_classic else _HAIRLINE * drawn.text_pt
 
 
 def _asked_place(

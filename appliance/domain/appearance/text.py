@@ -86,20 +86,52 @@ def all_lines(
     *who, when = stamp_lines(
         signer.name, signer.cuil, at, signer.locale, is_cuil_masked=is_cuil_masked
     )
-    spanish = signer.locale == "es"
     metrics = FONTS[params.font_name, params.font_style]
     width = max(WRAP_EM, *(metrics.width(line) for line in (*who, when)))
-    labelled = (
-        ("Motivo" if spanish else "Reason", params.reason),
-        ("Lugar" if spanish else "Place", params.place),
-    )
     said = [
         line
-        for label, text in labelled
-        if text is not None
-        for line in wrap(f"{label}: {as_shown(text)}", metrics, width)
+        for label, text in _said(params, signer)
+        for line in wrap(f"{label}: {text}", metrics, width)
     ]
     return (*who, *said, when)
+
+
+def stamp_text(
+    params: SignParameters, signer: StampSigner, at: datetime, details: StampDetails
+) -> tuple[str, ...]:
+    """Every line of a stamp as its design arranges them.
+
+    Args:
+        params: the signing command's fields.
+        signer: who signs.
+        at: the signing time, aware.
+        details: what it shows besides.
+
+    Returns:
+        Those of `all_lines`. Of a card unbroken, and with a QR code its page and its
+        code as the last two.
+    """
+    is_masked = details.is_cuil_masked
+    if details.is_classic:
+        return all_lines(params, signer, at, is_cuil_masked=is_masked)
+    *who, when = stamp_lines(
+        signer.name, signer.cuil, at, signer.locale, is_cuil_masked=is_masked
+    )
+    said = [f"{label}: {text}" for label, text in _said(params, signer)]
+    lines = (*who, *said, when)
+    if details.qr is None:
+        return lines
+    check = "Verificá en" if signer.locale == "es" else "Verify at"
+    return (*lines, f"{check} {details.address}", details.code)
+
+
+def _said(params: SignParameters, signer: StampSigner) -> Iterator[tuple[str, str]]:
+    """Reason and place, where they are given, with their labels."""
+    spanish = signer.locale == "es"
+    if params.reason is not None:
+        yield "Motivo" if spanish else "Reason", as_shown(params.reason)
+    if params.place is not None:
+        yield "Lugar" if spanish else "Place", as_shown(params.place)
 
 
 def spoken(

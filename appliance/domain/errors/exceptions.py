@@ -4,10 +4,17 @@ If only the code differs, raise `ApplianceError`; a subclass is for what somebod
 catches, or for members that its answers always have.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from appliance.domain.errors.codes import ErrorCode
-from appliance.domain.errors.sentences import CHECK_DIGIT, SENTENCES
+from appliance.domain.errors.sentences import (
+    CHECK_DIGIT,
+    DOCUMENTS_AWAY,
+    FAILED_FOR_GOOD,
+    OTP_USED,
+    SENTENCES,
+)
+from appliance.domain.state_words import PLACES, STATE_WORDS
 from appliance.domain.text.sentences import fill
 from appliance.domain.vocab.certificates import StatementFault
 
@@ -38,13 +45,18 @@ class ApplianceError(Exception):
         """The msgid of what is said; fill it with `params` after translation."""
         super().__init__(code.value)
 
-    def told(self, sentence: str) -> str:
+    def told(self, sentence: str, translate: Callable[[str], str] = str) -> str:
         """Fill the places of a sentence, perhaps a translated one.
 
         Args:
             sentence: with the same named places as `sentence`.
+            translate: puts the words for a state into the language of the sentence.
         """
-        return fill(sentence, _Blank(self.params))
+        params = _Blank(self.params)
+        for name in PLACES & params.keys():
+            if (word := STATE_WORDS.get(str(params[name]))) is not None:
+                params[name] = translate(word)
+        return fill(sentence, params)
 
     def __str__(self) -> str:
         """The code and the English sentence, for logs and terminals."""
@@ -109,6 +121,43 @@ class FieldMissingError(FieldInvalidError):
         kind: str | None = None,
     ) -> None:
         super().__init__(field, allowed, kind, code=ErrorCode.FIELD_MISSING)
+
+
+class CodeUsedError(ApplianceError):
+    """A one-time code that is right and was used before (`OTP_INVALID`).
+
+    Its answer has two members more than that of a wrong code: `codeUsed` and
+    `nextCodeIn`.
+
+    Args:
+        next_in_s: seconds until the app shows a code that works; 0 if it may show one
+            now.
+    """
+
+    def __init__(self, next_in_s: int) -> None:
+        extras: dict[str, object] = {"codeUsed": True, "nextCodeIn": next_in_s}
+        super().__init__(ErrorCode.OTP_INVALID, extras=extras, sentence=OTP_USED)
+
+
+class ChangedMeanwhileError(ApplianceError):
+    """A change was made from values that are not the stored ones any more.
+
+    Args:
+        stored: values that are stored now, by their names in the record; no secret.
+        changed: names of those that are not as they were seen.
+        version: of what is stored now, to go on from.
+    """
+
+    def __init__(
+        self,
+        stored: Mapping[str, object],
+        changed: Sequence[str] = (),
+        version: str = "",
+    ) -> None:
+        super().__init__(ErrorCode.CHANGED_MEANWHILE)
+        self.stored = stored
+        self.changed = tuple(changed)
+        self.version = version
 
 
 class CheckDigitError(FieldInvalidError):
@@ -230,7 +279,7 @@ class DocumentsAwayError(ApplianceError):
     """
 
     def __init__(self, reason: str = "") -> None:
-        super().__init__(ErrorCode.STORE_UNAVAILABLE)
+        super().__init__(ErrorCode.STORE_UNAVAILABLE, sentence=DOCUMENTS_AWAY)
         self.reason = reason
 
 
@@ -238,14 +287,14 @@ class DocumentMissingError(ApplianceError):
     """The store of documents is there, and does not have this one."""
 
     def __init__(self) -> None:
-        super().__init__(ErrorCode.STORE_UNAVAILABLE)
+        super().__init__(ErrorCode.DOCUMENT_DAMAGED)
 
 
 class DocumentAlteredError(ApplianceError):
     """A stored file that is not the document it is named by, or of another key."""
 
     def __init__(self) -> None:
-        super().__init__(ErrorCode.STORE_UNAVAILABLE)
+        super().__init__(ErrorCode.DOCUMENT_DAMAGED)
 
 
 class ChainRefusedError(ApplianceError):
@@ -277,6 +326,17 @@ class CertificateUnverifiableError(ApplianceError):
     def __init__(self, reason: str) -> None:
         super().__init__(ErrorCode.CERTIFICATE_UNVERIFIABLE)
         self.reason = reason
+
+
+class RequestFailedError(ApplianceError):
+    """A request that failed for good, by a code that else passes by itself.
+
+    Args:
+        code: why.
+    """
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code, params={"code": code.value}, sentence=FAILED_FOR_GOOD)
 
 
 class HsmUnavailableError(ApplianceError):

@@ -23,6 +23,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
         "The query parameter {field} has a value that is not allowed."
     ),
     ErrorCode.QUERY_UNKNOWN: "There is no query parameter {field} here.",
+    ErrorCode.RANGE_UNSATISFIABLE: (
+        "No byte of that range is in the document; it has {size} bytes."
+    ),
     ErrorCode.TOKEN_MISSING: "Sign in first: the request carries no bearer token.",
     ErrorCode.TOKEN_INVALID: "The bearer token is not valid.",
     ErrorCode.TOKEN_EXPIRED: "The bearer token has expired; sign in again.",
@@ -252,21 +255,42 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ),
     ErrorCode.ANCHOR_NOT_FOUND: "There is no such certificate in the trust store.",
     ErrorCode.REVOCATION_PIN_WRONG: "The CUIL or the revocation PIN is wrong.",
-    ErrorCode.DOCUMENT_EMPTY: "The document is empty.",
+    ErrorCode.DOCUMENT_EMPTY: (
+        "The document is empty: not one byte of it arrived. Send the file's content."
+    ),
     ErrorCode.DOCUMENT_MISMATCH: "The file sent is not the request's document.",
-    ErrorCode.DOCUMENT_TOO_LARGE: "The document is larger than {limit} bytes.",
+    ErrorCode.DOCUMENT_TOO_LARGE: (
+        "The document is larger than {limit} bytes. Make it smaller, for example "
+        "with pictures of a lower resolution, or split it."
+    ),
     ErrorCode.FILENAME: (
         "The file name must end in .pdf, not begin with a dot, and have no slashes or "
         "other special characters; up to 255 bytes."
     ),
-    ErrorCode.PDF_MALFORMED: "The file cannot be read as a PDF.",
-    ErrorCode.PDF_PASSWORD_NEEDED: "The PDF does not open without its password.",
-    ErrorCode.PDF_ENCRYPTED: (
-        "The PDF is encrypted in a way that does not allow adding a signature."
+    ErrorCode.PDF_MALFORMED: (
+        "The file cannot be read as a PDF. Open it in a PDF reader: if it opens, "
+        "save or print it as a new PDF and send that; if not, ask whoever made it "
+        "for another copy."
     ),
-    ErrorCode.PDF_XFA: "The PDF is a dynamic XFA form, which cannot be signed.",
-    ErrorCode.PDF_NO_PAGES: "The PDF has no pages.",
-    ErrorCode.PDF_TOO_COMPLEX: "The PDF is too complex for this service.",
+    ErrorCode.PDF_PASSWORD_NEEDED: (
+        "The PDF does not open without its password. Save it without a password, "
+        "and send that."
+    ),
+    ErrorCode.PDF_ENCRYPTED: (
+        "The PDF is encrypted in a way that does not allow adding a signature. "
+        "Save it without encryption, or print it as a new PDF, and send that."
+    ),
+    ErrorCode.PDF_XFA: (
+        "The PDF is a dynamic XFA form, which cannot be signed. Print it as a new "
+        "PDF, and send that."
+    ),
+    ErrorCode.PDF_NO_PAGES: (
+        "The PDF has no pages. Make it again, with what is to be signed, and send that."
+    ),
+    ErrorCode.PDF_TOO_COMPLEX: (
+        "The PDF is too complex for this service. Print it as a new PDF, or split "
+        "it, and send that."
+    ),
     ErrorCode.PDF_UNVERIFIABLE: (
         "The PDF is faulty: other programs would show it otherwise, or call its "
         "signature invalid. Save or print it as a new PDF, and send that."
@@ -283,8 +307,14 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.PICTURE_UNUSABLE: (
         "The picture is not a PNG or JPEG file of up to 1 MB and 4096 by 4096 pixels."
     ),
-    ErrorCode.PDF_NOT_ALLOWED: "Documents like this are not accepted here: {kinds}.",
-    ErrorCode.PDF_LOCKED: "An earlier signature in the PDF does not allow this one.",
+    ErrorCode.PDF_NOT_ALLOWED: (
+        "Documents like this are not accepted here: {kinds}. Print it as a new "
+        "PDF, which leaves that out, and send that."
+    ),
+    ErrorCode.PDF_LOCKED: (
+        "An earlier signature in the PDF does not allow this one. Ask for a copy "
+        "from before that signature, or for a document that can still be signed."
+    ),
     ErrorCode.PDF_ALREADY_SIGNED: "The PDF is signed; it can no longer be certified.",
     ErrorCode.PDF_CERTIFIED: (
         "The PDF is certified: it can be signed in one of its own fields, or "
@@ -307,6 +337,10 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
         "try again later."
     ),
     ErrorCode.STORAGE_FULL: "There is no space left for documents; try again later.",
+    ErrorCode.DOCUMENT_DAMAGED: (
+        "The stored document is missing or damaged; whoever runs this installation can "
+        "bring it back from a backup."
+    ),
     ErrorCode.SANDBOX_UNAVAILABLE: "Documents cannot be examined right now.",
     ErrorCode.TSA_UNAVAILABLE: (
         "A timestamp cannot be obtained right now; try again soon."
@@ -317,12 +351,23 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.OVERLOADED: "The service is busy; try again soon.",
     ErrorCode.INTERNAL: "Something went wrong on our side.",
     ErrorCode.ALREADY_EXISTS: "There is one already: {field}.",
+    ErrorCode.CHANGED_MEANWHILE: (
+        "It was changed since you read it, so nothing of your change was saved."
+    ),
     ErrorCode.PERSON_NOT_FOUND: "There is no such person.",
     ErrorCode.INTEGRATOR_NOT_FOUND: "There is no such integrator.",
     ErrorCode.NOT_A_TRIAL: "This can only be done in a trial installation.",
     ErrorCode.TASK_FAILED: "The HSM task failed: {reason}.",
 }
 """What is said for each code: a msgid with named places, safe for anybody."""
+FIELD_READ_ONLY: Final = (
+    "The signature field is read-only. Choose another field or place, or ask whoever "
+    "made the PDF to unlock the field."
+)
+BASE64_WANTED: Final = (
+    "The field {field} is not plain Base64; send it without a data: prefix, and "
+    "without blanks or line breaks."
+)
 HEADER_MALFORMED: Final = "The header {field} is malformed."
 HEADER_NOT_HERE: Final = "The header {field} is not allowed here."
 HEADER_REPEATED: Final = "The header {field} came more than once."
@@ -332,6 +377,11 @@ HEADER_OR_LENGTH: Final = "The header {field} cannot come together with Content-
 HEADERS_TOO_MANY: Final = "The request has more than {most} headers."
 HEAD_TOO_LARGE: Final = "The headers of the request are larger than {most} bytes."
 """Of `BAD_HEADER`, where it is all of them."""
+OTHERS_CHOICE: Final = "Many people use this password: choose another one."
+OWN_DATA: Final = (
+    "A password that consists of one's own name, CUIL or e-mail address is easily "
+    "guessed: choose another one."
+)
 CHECK_DIGIT: Final = (
     "The check digit of {field} does not fit: look at its digits again."
 )
@@ -394,6 +444,11 @@ NOT_ENROLLED: Final = (
     "first."
 )
 """Of `SIGNER_PENDING_APPROVAL`, as an integrator is told."""
+OTP_USED: Final = (
+    "You have used this code already. It is not wrong, but each code works once: wait "
+    "for the next one that your app shows."
+)
+"""Of `OTP_INVALID`, where the code is right and was used before."""
 LOGIN_OVER: Final = (
     "This sign-in has expired or was already used: start again with user and password."
 )
@@ -436,3 +491,11 @@ SIGNED_MEANWHILE: Final = (
 SIGNER_REPEATED: Final = "{cuil} is there more than once: each person signs once."
 SIGNERS_TOO_MANY: Final = "There are {count} signers; at most {most} can sign in turn."
 """Of `FIELD_INVALID`, where each of the signers is well written."""
+
+DOCUMENTS_AWAY: Final = "The store of documents is not available; try again soon."
+"""The sentence of `STORE_UNAVAILABLE` where it is not the database."""
+FAILED_FOR_GOOD: Final = (
+    "The request has failed for good ({code}) and is not tried again: ask for the "
+    "signature with a new request."
+)
+"""The sentence of a code that ended a request, where it else passes by itself."""

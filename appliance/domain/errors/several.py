@@ -20,6 +20,7 @@ FAULTS_TOLD: Final = 50
 """Most that one answer tells."""
 NOT_OF_WHAT_CAME: Final = frozenset(
     {
+        ErrorCode.DOCUMENT_DAMAGED,
         ErrorCode.DOCUMENT_QUOTA,
         ErrorCode.INTERNAL,
         ErrorCode.OVERLOADED,

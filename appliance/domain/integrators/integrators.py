@@ -363,6 +363,8 @@ class ConsoleSession:
     until: datetime
     csrf: str = field(repr=False)
     """What every form of this session carries."""
+    proven: datetime | None = None
+    """When a code was last given in it, at its opening or later."""
 
 
 @dataclass(frozen=True, slots=True)

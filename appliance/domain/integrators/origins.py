@@ -8,6 +8,7 @@ Source: decisions "allowed domains"; RFC 6454, 6.2; CSP Level 3, host-source.
 """
 
 import re
+from ipaddress import IPv4Address
 from typing import Final
 
 from appliance.domain.errors import DomainInvalidError
@@ -29,12 +30,16 @@ _HOST_AT_MOST = 253
 _PORT_AT_MOST = 65535
 
 
-def parse_origin(text: str, environment: Environment) -> str:
+def parse_origin(
+    text: str, environment: Environment, *, in_private_network: bool = False
+) -> str:
     """Read an origin that somebody wants to allow.
 
     Args:
         text: as typed; spaces around and one final slash do not count.
         environment: outside PROD, http is allowed for this machine's names.
+        in_private_network: outside PROD, allow an IPv4 address of a private network;
+            for a trial's own site, which has no name there.
 
     Returns:
         It as a browser sends it: lower case, without a default port.
@@ -56,9 +61,32 @@ def parse_origin(text: str, environment: Environment) -> str:
         raise DomainInvalidError("it must begin with https://")
     if scheme not in _DEFAULT_PORTS:
         raise DomainInvalidError("it must begin with https://")
-    if not local:
+    is_private = (
+        in_private_network
+        and environment is not Environment.PROD
+        and is_private_ipv4(host)
+    )
+    if not local and not is_private:
         _check_host(host)
     return f"{scheme}://{host}{_port(scheme, match['port'])}"
+
+
+def is_private_ipv4(host: str) -> bool:
+    """Return whether a host is an IPv4 address that only a private network reaches.
+
+    Args:
+        host: without port.
+    """
+    try:
+        address = IPv4Address(host)
+    except ValueError:
+        return False
+    return not (
+        address.is_global
+        or address.is_loopback
+        or address.is_multicast
+        or address.is_unspecified
+    )
 
 
 def is_local(host: str) -> bool:

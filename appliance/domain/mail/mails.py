@@ -38,6 +38,8 @@ class MailKind(StrEnum):
     CERTIFIED = "certified"
     """A certificate was issued, or renewed."""
     REVOKED = "revoked"
+    HELP_ASKED = "help_asked"
+    """Somebody asked for help in their name; with a link that withdraws it."""
     TEST = "test"
     """An operator tries the server."""
 

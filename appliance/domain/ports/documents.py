@@ -18,6 +18,11 @@ class DocumentStream:
     """Of the document."""
     pieces: AsyncIterator[bytes] = field(repr=False)
     """Its bytes; ends early, by an `ApplianceError`, before what is not right."""
+    part: Callable[[int, int], AsyncIterator[bytes]] | None = field(
+        default=None, repr=False
+    )
+    """The bytes from an offset to before another, read without those around them; None
+    where only the whole document can be checked."""
 
 
 class DocumentMemory(Protocol):
@@ -93,7 +98,7 @@ class BlobStore(Protocol):
         """Read them back, hashed again on the way.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+            ApplianceError: `STORE_UNAVAILABLE`; `DOCUMENT_DAMAGED`: missing or altered.
         """
         ...
 
@@ -130,7 +135,7 @@ class BlobStore(Protocol):
         """Read them back in pieces, each known to be right before it is given.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+            ApplianceError: `STORE_UNAVAILABLE`; `DOCUMENT_DAMAGED`: missing or altered.
         """
         ...
 

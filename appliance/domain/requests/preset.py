@@ -6,19 +6,51 @@ Source: docs/api.md, "The look and place of a signature".
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 
 from appliance.domain.errors import PresetFixedError
 from appliance.domain.signing_command import (
+    LOOK,
     WIRE_NAMES,
     GivenParameters,
     SignParameters,
 )
+from appliance.domain.vocab import StampDesign
 
 _PLACE: Final = frozenset({"page", "x", "y", "field"})
 _SIGNERS_OWN: Final = frozenset({"restriction", "reason", "place"})
 """Neither look nor place: a fixed preset that does not set them leaves them free."""
+_DEFAULTS: Final = "defaults"
+"""Member of a stored preset that is no field of the spec."""
+
+
+@dataclass(frozen=True, slots=True)
+class StampDefaults:
+    """What a stamp shows where neither the call nor the request says it."""
+
+    design: StampDesign
+    qr: bool
+    """Whether it has a QR code."""
+
+    def classic_if_named(self, given: GivenParameters) -> "StampDefaults":
+        """The same, classic where somebody names a part of the classic look.
+
+        Args:
+            given: by the call, or the request.
+        """
+        if not given.names & LOOK:
+            return self
+        return replace(self, design=StampDesign.CLASSIC)
+
+    def to_json(self) -> dict[str, object]:
+        """For the record."""
+        return {"design": self.design.value, "qr": self.qr}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        """Read back what `to_json` wrote; for the record, not for input."""
+        return cls(StampDesign(fields["design"]), fields["qr"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +61,9 @@ class SignaturePreset:
     """Those that were set, page and place of an anchor among them."""
     fixed: bool = False
     """Whether the signer has to leave look and place as they are."""
+    defaults: StampDefaults | None = None
+    """Those of when the request was made, so that no setting makes its stamp larger
+    than the place that was looked at; None in requests of earlier versions."""
 
     @property
     def has_place(self) -> bool:
@@ -59,12 +94,28 @@ class SignaturePreset:
 
     def to_json(self) -> dict[str, object]:
         """For the record: what was set, under the names of the spec."""
-        return {**self.given.to_wire(), **({"fijo": True} if self.fixed else {})}
+        defaults = self.defaults
+        return {
+            **self.given.to_wire(),
+            **({"fijo": True} if self.fixed else {}),
+            **({} if defaults is None else {_DEFAULTS: defaults.to_json()}),
+        }
+
+    def to_wire(self) -> dict[str, object]:
+        """What was set, under the names of the spec, for whoever asked for it."""
+        told = self.to_json()
+        told.pop(_DEFAULTS, None)
+        return told
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:
         """Read back what `to_json` wrote; for the record, not for input."""
-        return cls(GivenParameters.from_wire(fields), fields.get("fijo", False))
+        defaults = fields.get(_DEFAULTS)
+        return cls(
+            GivenParameters.from_wire(fields),
+            fields.get("fijo", False),
+            None if defaults is None else StampDefaults.from_json(defaults),
+        )
 
 
 def effective(given: GivenParameters, preset: SignaturePreset | None) -> SignParameters:

@@ -115,6 +115,8 @@ class SignerShown:
     cuil: str | None
     name: str | None
     """None until they have signed; so is `cuil`, unless the integrator named it."""
+    is_revoked: bool = False
+    """Their certificate is revoked, and they have no other one: they cannot sign."""
 
 
 @dataclass(frozen=True, slots=True)

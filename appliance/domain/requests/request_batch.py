@@ -6,12 +6,13 @@ common. The requests exist once every document was examined: until then it is pr
 Source: docs/integration.md "Ask for many at once".
 """
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from appliance.domain.documents import CameDocument
+from appliance.domain.documents import CameDocument, FindingKind
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import (
     IntegratorId,
@@ -24,10 +25,19 @@ from appliance.domain.ids import (
 from appliance.domain.requests.preset import SignaturePreset, WishedPreset
 from appliance.domain.requests.process import NamedBy, ProcessNote, SignerShown
 from appliance.domain.requests.terms import SignatureTerms
-from appliance.domain.vocab import BatchState, RequestState, SignatureLevel
+from appliance.domain.vocab import (
+    BatchState,
+    Openings,
+    RequestState,
+    SignatureLevel,
+)
 
 MOST_OF_BATCH: Final = 1_000
 """Documents of one batch (decisions "several at once")."""
+_SAMPLE_PART: Final = 10
+"""One document in so many is in the sample."""
+_SAMPLE: Final = (3, 20)
+"""Fewest and most documents of a sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,8 @@ class RequestBatch:
     """Faults of a refused batch, in the order of its documents."""
     reason: str = ""
     """Why its integrator took it back before it was ready."""
+    openings: Openings = Openings.ALL
+    """Documents that its signer has to open before signing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +139,32 @@ class BatchMember:
     reason: str
 
 
+def to_be_opened(
+    batch: RequestBatchId, openings: Openings, requests: Collection[RequestId]
+) -> frozenset[RequestId]:
+    """Requests of a batch whose document has to be opened before it is signed.
+
+    A sample is the same each time it is drawn, and nobody who makes the batch knows it
+    before: it follows from ids that the appliance gives.
+
+    Args:
+        batch: their batch.
+        openings: of the batch.
+        requests: all of the batch, in whatever state.
+    """
+    if openings is Openings.ALL:
+        return frozenset(requests)
+    if openings is Openings.NONE:
+        return frozenset()
+    least, most = _SAMPLE
+    size = min(most, max(least, -(-len(requests) // _SAMPLE_PART)))
+
+    def drawn(request: RequestId) -> bytes:
+        return hashlib.sha256(f"{batch}/{request}".encode()).digest()
+
+    return frozenset(sorted(requests, key=drawn)[:size])
+
+
 @dataclass(frozen=True, slots=True)
 class BatchStanding:
     """How a batch stands for its signer, in numbers."""
@@ -136,7 +174,8 @@ class BatchStanding:
     seen: int
     """How many the signer has read."""
     unread: int
-    """How many wait for the signature, and were not read yet."""
+    """How many wait for the signature, have to be read first, and were not read yet."""
+    openings: Openings = Openings.ALL
 
     @property
     def total(self) -> int:
@@ -189,6 +228,12 @@ class BatchDocument:
     """Whether the signer has read it."""
     terms: SignatureTerms
     """Terms of its signature."""
+    has_to_be_opened: bool = True
+    """False for one that may be signed without having been read."""
+    findings: tuple[FindingKind, ...] = ()
+    """What its signer is warned of."""
+    signatures: int = 0
+    """Signatures that the document bears already."""
 
 
 @dataclass(frozen=True, slots=True)

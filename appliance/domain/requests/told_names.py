@@ -1,6 +1,6 @@
 """How an integrator reads what happened: in `historia`, and in webhooks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from appliance.domain.vocab import EventKind
@@ -54,6 +54,15 @@ _MEMBERS: Final = {
     "notAfter": "vence",
 }
 _TIMES: Final = frozenset({"desde", "vence"})
+
+
+def told_names(members: Iterable[str]) -> list[str]:
+    """Names by which integrators read members of an event's detail.
+
+    Args:
+        members: of the audit's, as `TOLD` has them.
+    """
+    return [_MEMBERS[name] for name in members]
 
 
 def told_members(detail: Mapping[str, object]) -> dict[str, object]:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from appliance.domain.appearance.details import Logo, LogoPicture
-from appliance.domain.appearance.geometry import LogoFigure, QrFigure
+from appliance.domain.appearance.geometry import LogoFigure, QrFigure, TextRun
 from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.sandbox.messages import MessageInvalidError
 from appliance.domain.text.untrusted_json import integer, text
@@ -14,8 +14,11 @@ from appliance.domain.vocab import FontName, FontStyle
 
 
 def layout_to_json(layout: StampLayout) -> dict[str, Any]:
-    """Write a stamp's layout."""
-    return asdict(layout)
+    """Write a stamp's layout; of a classic one as earlier versions do."""
+    written = asdict(layout)
+    if layout.frame_pt is None:
+        del written["runs"], written["frame_pt"]
+    return written
 
 
 def layout_from_json(message: Mapping[str, Any]) -> StampLayout:
@@ -38,10 +41,29 @@ def layout_from_json(message: Mapping[str, Any]) -> StampLayout:
                 "rect": (x0, y0, x1, y1),
                 "qr": None if qr is None else QrFigure(**qr),
                 "logo": None if logo is None else LogoFigure(**logo),
+                "runs": tuple(map(_run, message.get("runs", ()))),
             }
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise MessageInvalidError from exc
+
+
+def _run(message: Mapping[str, Any]) -> TextRun:
+    """Read words of one size.
+
+    Raises:
+        KeyError: a field is missing.
+        TypeError: one is unknown or of another type.
+        ValueError: one has no such value.
+    """
+    return TextRun(
+        **{
+            **message,
+            "text": text(message["text"]),
+            "font_name": FontName(message["font_name"]),
+            "font_style": FontStyle(message["font_style"]),
+        }
+    )
 
 
 def picture_to_json(picture: LogoPicture) -> dict[str, Any]:

@@ -14,15 +14,27 @@ from appliance.domain.vocab.certificates import (
 )
 from appliance.domain.vocab.events import EventKind
 from appliance.domain.vocab.installation import Environment, SecretName
-from appliance.domain.vocab.people import PersonState, SlotOutcome, VouchedBy
+from appliance.domain.vocab.people import (
+    HelpOutcome,
+    HelpTopic,
+    PersonState,
+    SlotOutcome,
+    VouchedBy,
+)
 from appliance.domain.vocab.requests import (
     BatchState,
+    Openings,
     RequestState,
     Restriction,
     SignatureLevel,
     TimestampPolicy,
 )
-from appliance.domain.vocab.stamps import CuilDisplay, FontName, FontStyle
+from appliance.domain.vocab.stamps import (
+    CuilDisplay,
+    FontName,
+    FontStyle,
+    StampDesign,
+)
 from appliance.domain.vocab.tasks import TaskKind, TaskState
 from appliance.domain.vocab.webhooks import (
     DeliveryFailure,
@@ -43,9 +55,12 @@ __all__ = [
     "EventKind",
     "FontName",
     "FontStyle",
+    "HelpOutcome",
+    "HelpTopic",
     "IntentState",
     "ItemState",
     "MessageState",
+    "Openings",
     "PersonState",
     "RequestState",
     "Restriction",
@@ -53,6 +68,7 @@ __all__ = [
     "SecretName",
     "SignatureLevel",
     "SlotOutcome",
+    "StampDesign",
     "StatementFault",
     "TaskKind",
     "TaskState",

@@ -71,6 +71,13 @@ class EventKind(StrEnum):
     """Wrong tries at the sign-in count for the account no more."""
     PERSON_REISSUED = "person.reissued"
     """Key revoked and secrets forgotten: they enrol anew."""
+    HELP_ASKED = "help.asked"
+    """A person who cannot sign asked an officer for help."""
+    HELP_UNMATCHED = "help.unmatched"
+    """Somebody asked for help with data that fit nobody."""
+    HELP_WITHDRAWN = "help.withdrawn"
+    """The person withdrew it by the link in their mail."""
+    HELP_CLOSED = "help.closed"
     CREDENTIAL_ISSUED = "credential.issued"
     SAMPLE_INTENDED = "sample.intended"
     """Before a new key signs the sample that its certificate is tried by: the exact

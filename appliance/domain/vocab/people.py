@@ -12,6 +12,30 @@ class PersonState(StrEnum):
     DISABLED = "disabled"
 
 
+class HelpTopic(StrEnum):
+    """What keeps a person from signing, as they say themselves."""
+
+    PASSWORD = "password"  # noqa: S105 (a word, no secret)
+    """They forgot their signing password."""
+    PHONE = "phone"
+    """They lost the phone that shows their codes."""
+    BOTH = "both"
+    """They have neither."""
+    LOCKED = "locked"
+    """Their signing password is locked."""
+    OTHER = "other"
+    """Their certificate is over, or something else."""
+
+
+class HelpOutcome(StrEnum):
+    """How a request for help ended."""
+
+    CLOSED = "closed"
+    """An officer closed it."""
+    WITHDRAWN = "withdrawn"
+    """The person withdrew it by the link in their mail."""
+
+
 class SlotOutcome(StrEnum):
     """How one check of a signing password ended."""
 

@@ -35,6 +35,16 @@ class BatchState(StrEnum):
     """Its integrator took it back before it was ready."""
 
 
+class Openings(StrEnum):
+    """`aperturas` of a batch: which of its documents the signer has to open first."""
+
+    ALL = "todas"
+    SAMPLE = "muestra"
+    """A sample that the appliance draws."""
+    NONE = "ninguna"
+    """None: the list of them was read."""
+
+
 class Restriction(StrEnum):
     """`restriccion` of the signing command (decisions "restriccion")."""
 

@@ -20,6 +20,15 @@ class FontStyle(StrEnum):
     BOLD_ITALIC = "BOLD_ITALIC"
 
 
+class StampDesign(StrEnum):
+    """How a stamp is arranged: `stamp.design` of the settings."""
+
+    CLASSIC = "classic"
+    """Lines of one font and size in a box, as the font fields of the command say."""
+    CARD = "card"
+    """Sans serif in several sizes, with the code in letters beside its QR code."""
+
+
 class CuilDisplay(StrEnum):
     """How much of the CUIL a stamp shows: `cuil` of the signing command."""
 

@@ -22,7 +22,7 @@ from appliance.cli.terminal import say
 from appliance.domain.clock import SystemClock
 from appliance.operations.backup.buckets import read_where
 from appliance.operations.backup.config import TABLES, BackupConfig
-from appliance.settings import Settings, SettingsError, load_settings
+from appliance.settings import CommandError, Settings, SettingsError, load_settings
 
 if TYPE_CHECKING:
     from appliance.operations.backup.making import Made
@@ -193,12 +193,14 @@ def _wanted(args: argparse.Namespace) -> BackupConfig:
         bucket=given.bucket,
         secrets_bucket=given.secrets_bucket,
     )
+    # What a configuration lacks is no fault of the command.
+    kind = CommandError if args.config is None else SettingsError
     if wanted.to is None:
         msg = "backup: where to? Give --to, or --config"
-        raise SettingsError(msg)
+        raise kind(msg)
     if not keys and not files:
         msg = "backup: who may read it? Give --recipient or --recipients-file"
-        raise SettingsError(msg)
+        raise kind(msg)
     return wanted
 
 
@@ -284,7 +286,7 @@ def _restore(args: argparse.Namespace) -> int:
     for option in ("backup", "identity"):
         if getattr(args, option) is None:
             msg = f"restore: give --{option}, or --list and --config"
-            raise SettingsError(msg)
+            raise CommandError(msg)
     # Before what may take hours.
     _refuse_missing(args)
     with (
@@ -318,7 +320,8 @@ def _list(config: BackupConfig) -> int:
     """Tell of the backups of all installations that lie where backups go.
 
     Raises:
-        SettingsError: that is not said, or cannot be looked at.
+        CommandError: no configuration says where.
+        SettingsError: a place cannot be looked at.
     """
     from appliance.operations.backup.bucket_destination import (  # noqa: PLC0415 (heavy)
         opened,
@@ -327,7 +330,7 @@ def _list(config: BackupConfig) -> int:
 
     if config.to is None:
         msg = "restore: list of what? Give --config"
-        raise SettingsError(msg)
+        raise CommandError(msg)
     for place in opened(config):
         if place is None:
             continue
@@ -344,15 +347,15 @@ def _bring_folder_back(
     """Make the folder that `docker compose up` starts from what it was.
 
     Raises:
-        SettingsError: this is not the image, the secrets are not given, or another
-            file is there.
+        CommandError: the secrets are not given.
+        SettingsError: this is not the image, or another file is there.
     """
     from appliance.operations import containers  # noqa: PLC0415 (heavy)
     from appliance.operations.backup import restoring  # noqa: PLC0415 (heavy)
 
     if secrets is None:
         msg = "restore: --compose brings keys back: give --secrets"
-        raise SettingsError(msg)
+        raise CommandError(msg)
     folder: Path = args.compose
     restoring.refuse_apart(backup, secrets, args.identity)
     containers.make_folders(folder)

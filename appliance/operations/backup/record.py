@@ -44,10 +44,7 @@ _TABLES: Final = (
 
 _MARK: Final = f"SELECT value FROM installation WHERE name = '{DOCUMENTS}'"  # noqa: S608 (it is ours)
 _LAST: Final = f"SELECT value FROM installation WHERE name = '{BACKUP}'"  # noqa: S608 (it is ours)
-_WORKERS: Final = (
-    "SELECT slot, at, hsm, reason FROM worker_status"
-    " WHERE slot LIKE 'signing/%' ORDER BY slot"
-)
+_WORKERS: Final = "SELECT slot, at, hsm, reason FROM worker_status ORDER BY slot"
 _RESTORED: Final = (
     f"INSERT INTO installation (name, value) VALUES ('{GENERATION}', '{RESTORED}') "  # noqa: S608 (both are ours)
     f"ON CONFLICT (name) DO UPDATE SET value = '{RESTORED}'"
@@ -63,7 +60,7 @@ _SAYS_SO: Final = 2
 """Version of the tables from which on they can say it."""
 _MAKE_IT: Final = (
     "database: has to be there, empty, with its users: rubrica database roles | "
-    "runuser -u postgres -- psql --set ON_ERROR_STOP=1; then run this again"
+    "runuser -l postgres -c 'psql --set ON_ERROR_STOP=1'; then run this again"
 )
 
 
@@ -203,7 +200,7 @@ def last_backup(settings: Settings, tables: int) -> datetime | None:
 
 
 def workers(settings: Settings) -> list[tuple[str, datetime, str, str]]:
-    """Slot of each signing worker, when it said so last, how its HSM is, and why.
+    """Slot of each process, its last sign of life, how its HSM is, and why.
 
     Args:
         settings: of the installation.

@@ -19,8 +19,6 @@ import structlog
 from appliance.console.expiry_notices import Expiry
 from appliance.console.installation_state import Publication, Queue, look
 from appliance.core import metrics
-from appliance.core.backlog_store import BacklogStore
-from appliance.core.installation_store import InstallationStore
 from appliance.core.system.clock_check import ClockCheck
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
@@ -39,7 +37,6 @@ EVERY_S: Final = 10.0
 _LONGEST_S: Final = 5.0
 _HSM_STATES: Final = ("ready", "unavailable", "left", "pin")
 _MAIL: Final = "mail"
-_BATCHES: Final = "batches"
 _OF_THE_RECORD: Final = (
     metrics.OCSP_THIS_UPDATE,
     metrics.OCSP_NEXT_UPDATE,
@@ -49,6 +46,9 @@ _OF_THE_RECORD: Final = (
     metrics.WEBHOOKS_PENDING,
     metrics.WEBHOOKS_OLDEST,
     metrics.WEBHOOKS_FAILING,
+    metrics.WEBHOOKS_STOPPED,
+    metrics.MAILS_UNDELIVERED,
+    metrics.REVOKED_WAITING,
 )
 _BY_LABEL: Final = (
     metrics.QUEUE_LENGTH,
@@ -114,18 +114,19 @@ class RecordMetrics:
             await _levels(transaction, now)
             await _webhooks(transaction, now)
             await _mails(transaction, now)
-            await _batches(transaction, now)
-            made = await InstallationStore(transaction).last_backup()
-            audit = await InstallationStore(transaction).last_audit_check()
-        metrics.BACKUP_MADE.set(made.timestamp() if made else math.nan)
+        state = await look(self._store, self._clock, self._settings, self._expiry)
+        never = math.nan if self._settings.trial else 0.0
+        made, audit = state.backup, state.audit
+        metrics.BACKUP_MADE.set(made.timestamp() if made else never)
+        metrics.WEBHOOKS_STOPPED.set(state.webhooks.stopped)
+        metrics.MAILS_UNDELIVERED.set(state.mails.count)
+        metrics.REVOKED_WAITING.set(state.revoked_signers)
         metrics.AUDIT_WRONG.set(audit.broken + audit.findings if audit else math.nan)
         metrics.AUDIT_CHECKED.set(audit.at.timestamp() if audit else math.nan)
-        state = await look(self._store, self._clock, self._settings)
         _queues(state.queues, now)
         _publications(state.publications)
-        ends = await self._expiry.first_ends()
         metrics.NOT_AFTER.clear()
-        for kind, end in ends.items():
+        for kind, end in state.first_ends.items():
             metrics.NOT_AFTER.labels(kind.value).set(end.timestamp())
         metrics.SIGNERS_ENDING.set((await self._expiry.overview()).signers)
         off = (await self._clock_check.look()).off
@@ -158,13 +159,6 @@ async def _workers(transaction: Transaction, now: datetime) -> None:
     states = [one.hsm for one in alive if one.slot.startswith("signing/")]
     for state in _HSM_STATES:
         metrics.SIGNING_WORKERS.labels(state).set(states.count(state))
-
-
-async def _batches(transaction: Transaction, now: datetime) -> None:
-    waiting = await BacklogStore(transaction).batches(now)
-    age_s = (now - waiting.oldest).total_seconds() if waiting.oldest else 0.0
-    metrics.QUEUE_LENGTH.labels(_BATCHES).set(waiting.length)
-    metrics.QUEUE_OLDEST.labels(_BATCHES).set(max(0.0, age_s))
 
 
 async def _mails(transaction: Transaction, now: datetime) -> None:

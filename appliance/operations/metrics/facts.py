@@ -28,6 +28,8 @@ OUTSIDE: Final = timedelta(minutes=30)
 """So long no outside CA gave anything good."""
 FAULTS: Final = timedelta(minutes=10)
 REFUSALS: Final = timedelta(minutes=5)
+DAMAGED: Final = timedelta(days=1)
+"""A damaged file counts for so long after it was last met."""
 _LAST_S: Final = 4_102_444_800.0
 """2100-01-01: a time after it is none that a process measured."""
 _MOST: Final = 10**15
@@ -128,6 +130,16 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True)
+class DamagedFact:
+    """A stored file that a process of a host found missing or altered."""
+
+    host: str
+    at: datetime
+    """When the last one was found."""
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
 class HostFact:
     """Another host that tells nothing, or not all."""
 
@@ -152,6 +164,8 @@ class Facts:
     tokens: tuple[TokenFact, ...] = ()
     pools: tuple[PoolFact, ...] = ()
     grounds: tuple[Ground, ...] = ()
+    damaged: tuple["DamagedFact", ...] = ()
+    """Hosts that found a stored file missing or altered."""
 
     @property
     def versions(self) -> tuple[str, ...]:
@@ -212,6 +226,7 @@ def facts(
         tuple(fact for each in alive for fact in _tokens(each, now)),
         tuple(_pools(alive, now)),
         tuple(_grounds(alive)),
+        tuple(_damaged(alive, now)),
     )
 
 
@@ -439,6 +454,18 @@ def _grounds(alive: Sequence[_Figures]) -> Iterator[Ground]:
                 None if off is None else -off, -CLOCK_OFF_S, "RubricaClockOff"
             )
             yield Ground("clock", host, off, clock)
+
+
+def _damaged(alive: Sequence[_Figures], now: datetime) -> Iterator[DamagedFact]:
+    """By host, where one was found of late."""
+    by_host: dict[str, list[float]] = defaultdict(list)
+    for each in alive:
+        found = each.one("rubrica_document_damaged_timestamp_seconds")
+        by_host[each.host].append(found or 0)
+    for host, found_at in sorted(by_host.items()):
+        last = _latest(found_at)
+        if last is not None and now - last < DAMAGED:
+            yield DamagedFact(host, last, alarm("RubricaDocumentDamaged"))
 
 
 def _values(those: Iterable[_Figures], name: str) -> list[float]:

@@ -7,12 +7,15 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
+from appliance.console.health_store import MailFaults, WebhookFaults
 from appliance.console.installation_state import Publication, Queue
 from appliance.domain.audit_check import AuditCheck
 from appliance.domain.requests.levels import UpkeepCount
 from appliance.domain.trust_store import ExpiringKind
+from appliance.domain.vocab import Environment
 from appliance.operations.metrics.verdicts import (
     GOOD,
+    UNKNOWN,
     State,
     Verdict,
     alarm,
@@ -95,3 +98,43 @@ def of_certificate(kind: ExpiringKind, end: datetime, now: datetime) -> Verdict:
     if end <= now:
         return Verdict(State.BAD, alert.alert)
     return alert if end - now < ENDS_OF.get(kind, ENDS) else GOOD
+
+
+def of_webhooks(faults: WebhookFaults) -> Verdict:
+    """State of webhooks: attention while an endpoint gets nothing.
+
+    Args:
+        faults: as counted.
+    """
+    return alarm("RubricaWebhooksFail") if faults.count else GOOD
+
+
+def of_mails(faults: MailFaults) -> Verdict:
+    """State of mail: attention while something reaches nobody.
+
+    Args:
+        faults: as counted.
+    """
+    return alarm("RubricaMailFails") if faults.count else GOOD
+
+
+def of_revoked_signers(count: int) -> Verdict:
+    """State of waiting requests: attention while a signer's certificate is revoked.
+
+    Args:
+        count: signers.
+    """
+    return alarm("RubricaSignersRevoked") if count else GOOD
+
+
+def of_hsm_kind(environment: Environment, *, is_software: bool | None) -> Verdict:
+    """State of the kind of HSM: attention for a software token in PROD.
+
+    Args:
+        environment: of the installation.
+        is_software: by the HSM's profile; None: no profile can be read here.
+    """
+    if is_software is None:
+        return UNKNOWN
+    is_weak = is_software and environment is Environment.PROD
+    return alarm("RubricaSoftwareHsm") if is_weak else GOOD

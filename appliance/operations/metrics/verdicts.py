@@ -45,6 +45,11 @@ SEVERITIES: Final[Mapping[str, State]] = {
     "RubricaBackupOld": State.ATTENTION,
     "RubricaAuditWrong": State.BAD,
     "RubricaPoolFull": State.ATTENTION,
+    "RubricaWebhooksFail": State.ATTENTION,
+    "RubricaMailFails": State.ATTENTION,
+    "RubricaSignersRevoked": State.ATTENTION,
+    "RubricaSoftwareHsm": State.ATTENTION,
+    "RubricaDocumentDamaged": State.BAD,
 }
 """State by alert: *critical* is bad, *warning* wants attention."""
 
@@ -55,6 +60,11 @@ class Verdict:
 
     state: State
     alert: str = ""
+
+    @property
+    def is_trouble(self) -> bool:
+        """True if it is bad or wants attention."""
+        return self.state in {State.BAD, State.ATTENTION}
 
 
 GOOD: Final = Verdict(State.GOOD)
@@ -70,6 +80,15 @@ def alarm(alert: str) -> Verdict:
     return Verdict(SEVERITIES[alert], alert)
 
 
+def by_urgency(state: State) -> int:
+    """Sort key: what to look at first comes first.
+
+    Args:
+        state: any.
+    """
+    return _WORSE.index(state)
+
+
 def worst(states: Iterable[State]) -> State:
     """The one that wants looking at first; good where there are none.
 
@@ -77,3 +96,12 @@ def worst(states: Iterable[State]) -> State:
         states: any.
     """
     return min(states, key=_WORSE.index, default=State.GOOD)
+
+
+def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict to look at first; good where there are none.
+
+    Args:
+        verdicts: any.
+    """
+    return min(verdicts, key=lambda each: by_urgency(each.state), default=GOOD)

@@ -9,7 +9,7 @@ from appliance.cli.terminal import say
 from appliance.operations import system
 from appliance.operations.answers import Answers, settings_text
 from appliance.operations.setup import proxy
-from appliance.settings import SettingsError, load_settings
+from appliance.settings import CommandError, SettingsError, load_settings
 
 
 def register(
@@ -75,7 +75,7 @@ def _setup(args: argparse.Namespace) -> int:
     given = Answers.read(args.answers) if args.answers else {}
     if args.compose and args.no_start:
         msg = "setup: --compose starts nothing; leave --no-start out"
-        raise SettingsError(msg)
+        raise CommandError(msg)
     if args.compose:
         return _for_containers(args, given)
     steps.make_users_and_folders()
@@ -94,6 +94,7 @@ def _setup(args: argparse.Namespace) -> int:
     steps.make_documents_place(settings)
     steps.make_servers(settings, answers)
     steps.take_pins()
+    steps.warn_of_hsm()
     steps.make_database(settings)
     if args.no_start:
         say("written; nothing was started: rubrica setup goes on from here")
@@ -122,18 +123,19 @@ def _is_interactive(args: argparse.Namespace) -> bool:
     """Whether there is somebody to ask.
 
     Raises:
-        SettingsError: there is nobody, nor answers.
+        CommandError: there is nobody, nor answers.
     """
     interactive = not args.yes and not args.answers and sys.stdin.isatty()
     if not (interactive or args.yes or args.answers):
         msg = "setup: nobody to ask; give --answers FILE, or --yes"
-        raise SettingsError(msg)
+        raise CommandError(msg)
     return interactive
 
 
 def _for_containers(args: argparse.Namespace, given: dict[str, str]) -> int:
     """Make the folder that `docker compose up` starts an installation from."""
     from appliance.operations import containers  # noqa: PLC0415 (heavy)
+    from appliance.operations.setup import steps  # noqa: PLC0415 (heavy)
     from appliance.operations.setup.questions import ask_all  # noqa: PLC0415 (heavy)
 
     folder: Path = args.compose
@@ -146,6 +148,7 @@ def _for_containers(args: argparse.Namespace, given: dict[str, str]) -> int:
             given, interactive=_is_interactive(args), layout=containers.LAYOUT
         )
     containers.make(folder, answers)
+    steps.warn_of_hsm(settings_file)
     if answers is not None:
         _write_sample(answers, folder)
     say(containers.NEXT)

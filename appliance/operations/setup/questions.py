@@ -63,6 +63,7 @@ _TEXTS: Final = {
     "base_url": "Public address of the API (it stays for years)",
     "iframe_url": "Origin of the signing frame (nothing else may be served there)",
     "admin_url": "Origin of the administrators' console",
+    "stamp": "Stamps: card (with a QR code, and its code in letters) or classic",
     "database": "PostgreSQL",
     "database_ca": "Certificates of PostgreSQL's authority (empty: the system's)",
     "database_superuser_password_file": "File with the password of its superuser "
@@ -404,6 +405,10 @@ def _look_at_administrator(answers: Answers) -> Iterator[str]:
 
 
 def _look_at_administrators_password(answers: Answers) -> Iterator[str]:
+    from appliance.domain.new_password import (  # noqa: PLC0415 (heavy)
+        ALLOWED,
+        WeakPasswordError,
+    )
     from appliance.identity.console_login import (  # noqa: PLC0415 (heavy)
         PASSWORD_ALLOWED,
         console_password,
@@ -413,9 +418,12 @@ def _look_at_administrators_password(answers: Answers) -> Iterator[str]:
     if not path:
         return
     try:
-        console_password(read_password(Path(path)))
+        console_password(read_password(Path(path)), answers.administrator)
     except SettingsError as exc:
         yield str(exc)
+    except WeakPasswordError as exc:
+        allowed = ALLOWED[exc.weakness]
+        yield f"{path}: the password of an administrator has to be {allowed}"
     except FieldInvalidError:
         yield f"{path}: the password of an administrator has {PASSWORD_ALLOWED}"
 

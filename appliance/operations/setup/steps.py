@@ -15,6 +15,7 @@ from appliance.domain.vocab import Environment
 from appliance.operations import system
 from appliance.operations.answers import Answers
 from appliance.operations.looks import (
+    look_at_hsm_kind,
     look_at_service,
     look_at_settings,
     look_at_units,
@@ -171,6 +172,21 @@ def _add_to_units(lines: str) -> None:
 def take_pins() -> None:
     """PINs that are there become root's own, and are handed over by systemd."""
     _tell(system.rubrica("hsm", "pins"))
+
+
+def warn_of_hsm(settings_file: Path = system.SETTINGS) -> None:
+    """Say that production keys would be in a software token, where they would.
+
+    Args:
+        settings_file: of the installation.
+    """
+    command = system.rubrica_command(
+        "hsm", "kind", settings_file=settings_file.absolute()
+    )
+    for each in look_at_hsm_kind(command):
+        if each.is_warning:
+            say(f"warn  {each.what}")
+            say(f"      -> {each.remedy}")
 
 
 def prepare_hsm() -> None:

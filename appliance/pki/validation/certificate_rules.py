@@ -3,7 +3,7 @@
 Source: RFC 5280, 4.1 and 4.2.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Final, TypeVar
@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import ExtensionOID, NameOID
 
+from appliance.domain.certificates import serial_text
 from appliance.domain.errors import ChainRefusedError, ErrorCode
 
 CERTIFICATES_AT_MOST: Final = 10
@@ -102,6 +103,58 @@ def name_of(whole: x509.Name) -> str:
     """
     found = whole.get_attributes_for_oid(NameOID.COMMON_NAME)
     return str(found[0].value) if found else whole.rfc4514_string()
+
+
+def serial_of(der: bytes) -> str:
+    """Read a certificate's serial number, hexadecimal; empty for other bytes.
+
+    Args:
+        der: the certificate.
+    """
+    try:
+        with reading(most=1):
+            return serial_text(x509.load_der_x509_certificate(der).serial_number)
+    except ChainRefusedError:
+        return ""
+
+
+def crl_addresses(der: bytes) -> tuple[str, ...]:
+    """List the web addresses of the CRLs that a certificate names.
+
+    Args:
+        der: the certificate; one that cannot be read names none.
+
+    Source: RFC 5280, 4.2.1.13.
+    """
+    try:
+        with reading(most=1):
+            found = x509.load_der_x509_certificate(der).extensions
+            points = found.get_extension_for_class(x509.CRLDistributionPoints).value
+    except (ChainRefusedError, x509.ExtensionNotFound):
+        return ()
+    names = (name for point in points for name in point.full_name or ())
+    return tuple(
+        name.value
+        for name in names
+        if isinstance(name, x509.UniformResourceIdentifier)
+        and name.value.startswith(("http://", "https://"))
+    )
+
+
+def pem_of(ders: Iterable[bytes]) -> bytes:
+    """Write certificates as one PEM file.
+
+    Args:
+        ders: each in DER, in the order in which they are written.
+
+    Raises:
+        ChainRefusedError: `CHAIN_MALFORMED` for what is no certificate.
+    """
+    with reading():
+        return b"".join(
+            x509.load_der_x509_certificate(der).public_bytes(Encoding.PEM)
+            for der in ders
+        )
 
 
 def is_signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:

@@ -89,7 +89,7 @@ class Trust:
                 `ANCHOR_FINGERPRINT`.
             ApplianceError: `ALREADY_EXISTS`.
         """
-        published = _read_fingerprint(fingerprint)
+        published = read_fingerprint(fingerprint)
         root = check_root(content, self._clock.now())
         der = der_of(root)
         if published not in _fingerprints(root):
@@ -141,8 +141,11 @@ def _of(anchor: Anchor) -> dict[str, object]:
     return {"sha256": anchor.sha256, "purpose": anchor.purpose.value}
 
 
-def _read_fingerprint(typed: str) -> bytes:
+def read_fingerprint(typed: str) -> bytes:
     """Read a fingerprint as CAs print it.
+
+    Args:
+        typed: in hex; colons and spaces do not count.
 
     Raises:
         FieldInvalidError: it is none.

@@ -201,16 +201,6 @@ class RevocationPinStore(Store):
         phc: str | None = (await self._connection.execute(query)).scalar_one_or_none()
         return phc
 
-    async def made(self, person_id: PersonId) -> datetime | None:
-        """When a person's PIN was made; None for somebody without."""
-        query = select(revocation_pin.c.made).where(
-            revocation_pin.c.person == person_id
-        )
-        at: datetime | None = (
-            await self._connection.execute(query)
-        ).scalar_one_or_none()
-        return at
-
 
 def _ending(until: datetime | None) -> Select[Any]:
     """Credentials in use that end by then, soonest first, with their holder."""

@@ -5,7 +5,7 @@ and `interrumpida`.
 """
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -388,8 +388,22 @@ class ActivationStore(LeasedQueue):
         await self._change(claim, [seq], values)
         return True
 
-    async def settle(self, claim: Claim, at: datetime, reason: str = "") -> None:
-        """Let the activation's state follow from its documents'."""
+    async def settle(
+        self,
+        claim: Claim,
+        at: datetime,
+        reason: str = "",
+        finish: timedelta | None = None,
+    ) -> None:
+        """Let the activation's state follow from its documents'.
+
+        Args:
+            claim: of the caller.
+            at: the time.
+            reason: of an end without a signature.
+            finish: length of the finish phase, which begins now if keys are used for
+                all documents; None: its end stays.
+        """
         found = await self._connection.execute(_STATES, {"of": claim.id})
         states = {ItemState(word) for word in found.scalars()}
         if ItemState.WAITING in states:
@@ -398,7 +412,10 @@ class ActivationStore(LeasedQueue):
             delete(activation_seal).where(activation_seal.c.activation == claim.id)
         )
         if ItemState.KEYED in states:
-            await self._fenced(claim, {"state": _A.FINISHING.value})
+            until: dict[str, object] = (
+                {} if finish is None else {"finish_until": at + finish}
+            )
+            await self._fenced(claim, {"state": _A.FINISHING.value, **until})
             return
         signed = ItemState.DONE in states
         await self._fenced(

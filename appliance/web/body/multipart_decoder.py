@@ -8,6 +8,7 @@ parses a head in one go. Here each of them is refused as soon as it is too long.
 import re
 from typing import Final
 
+from werkzeug.datastructures import Headers
 from werkzeug.sansio.multipart import (
     BLANK_LINE_RE,
     Event,
@@ -66,6 +67,18 @@ class BoundedDecoder(MultipartDecoder):
             # What came with the last boundary has been taken away by now.
             _check_size(len(self.buffer), AROUND_BYTES)
         return event
+
+    def _parse_headers(self, data: bytes | bytearray) -> Headers:
+        """Read a part's head, which some programs write in their own code page.
+
+        Windows-1252 has all of Latin-1 that is text. A byte that it does not have
+        becomes U+FFFD, which no file name may have.
+        """
+        try:
+            return super()._parse_headers(data)
+        except UnicodeDecodeError:
+            text = data.decode("cp1252", errors="replace")
+            return super()._parse_headers(text.encode())
 
     def _check_head(self) -> None:
         end = BLANK_LINE_RE.search(self.buffer, 0, HEAD_BYTES + _BLANK_BYTES)

@@ -10,7 +10,7 @@ Source: decisions "size of bodies", "Limits".
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -225,14 +225,17 @@ async def read_document_object() -> dict[str, object]:
     return strict_json.parse_object(raw)
 
 
-async def read_document() -> SealedMemory:
+async def read_document(*types: str) -> SealedMemory:
     """Read the present request's body, which must be a PDF and nothing else.
+
+    Args:
+        types: media types besides `application/pdf` that it may come under.
 
     Raises:
         ApplianceError: `CONTENT_TYPE`, `DOCUMENT_TOO_LARGE`, `DOCUMENT_EMPTY`,
             `BODY_TIMEOUT`, `OVERLOADED`.
     """
-    check_type(PDF)
+    check_type(PDF, *types)
     limit = face_limits().document
     document = ArrivingDocument(limit)
     try:
@@ -247,17 +250,17 @@ async def read_document() -> SealedMemory:
     return document.whole()
 
 
-async def read_bytes(expected: str, limit: int) -> bytes:
+async def read_bytes(expected: Collection[str], limit: int) -> bytes:
     """Read the present request's body, whatever bytes it holds.
 
     Args:
-        expected: its media type.
+        expected: media types that it may have.
         limit: most that is taken, in bytes.
 
     Raises:
         ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`.
     """
-    check_type(expected)
+    check_type(*expected)
     return b"".join([c async for c in chunks(limit)])
 
 
@@ -274,11 +277,11 @@ async def discard(limit: int) -> None:
         pass
 
 
-def check_type(expected: str) -> None:
+def check_type(*expected: str) -> None:
     """Refuse a body of another type, charset or coding before reading it.
 
     Args:
-        expected: media type.
+        expected: media types.
 
     Raises:
         ApplianceError: `CONTENT_TYPE`.
@@ -287,11 +290,11 @@ def check_type(expected: str) -> None:
     charset = params.get("charset", "utf-8").lower()
     coding = request.headers.get("Content-Encoding", "identity").strip().lower()
     if (
-        media_type.lower() != expected
+        media_type.lower() not in expected
         or charset not in {"utf-8", "utf8"}
         or coding not in {"", "identity"}
     ):
-        raise ApplianceError(ErrorCode.CONTENT_TYPE, extras={"allowed": [expected]})
+        raise ApplianceError(ErrorCode.CONTENT_TYPE, extras={"allowed": [*expected]})
 
 
 async def chunks(limit: int, *, keep: bool = True) -> AsyncIterator[bytes]:

@@ -1,11 +1,13 @@
 /** The integrator's page: form, frame, log, result. The protocol is in protocol.js. */
 
 import { documentObject, receiveDocument } from "./bytes.js";
-import { element, showResult } from "./result.js";
+import { element } from "./dom.js";
 import { log } from "./log.js";
+import { showResult } from "./result.js";
 import { hasElement, openElement } from "./element.js";
 import { openSigning } from "./protocol.js";
-import { translatePage, words } from "./words.js";
+import { showVisit } from "./visit.js";
+import { english, translatePage, words } from "./words.js";
 
 const byId = (id) => document.getElementById(id);
 const form = byId("form");
@@ -36,6 +38,16 @@ form.addEventListener("submit", async (event) => {
   await open();
 });
 form.inert = false;
+byId("open-now").disabled = false;
+if (config.hasMails) {
+  const mails = byId("visit-mails");
+  mails.hidden = false;
+  if (english) mails.search = "?lang=en";
+}
+if (config.hasCodes) {
+  for (const told of document.querySelectorAll(".guide-keys")) told.hidden = false;
+  showVisit();
+}
 
 /** A field of the form stands only where its choice does. */
 function followSource() {
@@ -118,6 +130,7 @@ async function open() {
     return;
   }
   step("session");
+  if (config.isShared && !(await isReachable())) return;
   say(words.waiting);
   const { userData, idemKey, file, handover } = order;
   const init = { nonce: crypto.randomUUID(), idemKey, userData };
@@ -138,6 +151,22 @@ async function open() {
     onTrouble: (kind) => complain(words[kind], words[`${kind}-help`], true),
   });
   byId("stage-title").scrollIntoView({ block: "start" });
+}
+
+/**
+ * Behind a certificate of its own, some browsers ask about each port: the frame would
+ * stay empty until its person has answered for the frame's address too.
+ */
+async function isReachable() {
+  try {
+    await fetch(`${config.iframeUrl}/embed/`, { mode: "no-cors" });
+    return true;
+  } catch {
+    complain(words.frameUntrusted, words.frameUntrustedHelp, true);
+    const link = { href: `${config.iframeUrl}/embed/`, target: "_blank", rel: "noopener" };
+    byId("alert").children[1].append(" ", element("a", link, config.iframeUrl));
+    return false;
+  }
 }
 
 async function newSession() {
@@ -184,7 +213,7 @@ async function completed({ payload }) {
   } catch {
     // Told below: the document stays at its address.
   }
-  showResult(byId("result"), payload, received, order.idemKey);
+  await showResult(byId("result"), payload, received, order.idemKey);
   say(words.completed);
 }
 

@@ -1,6 +1,6 @@
 /** The live log of messages, with secrets and documents shortened. */
 
-import { element } from "./result.js";
+import { element } from "./dom.js";
 import { words } from "./words.js";
 
 const MOST_ENTRIES = 200;

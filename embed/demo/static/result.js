@@ -1,18 +1,8 @@
 /** The signed document: what came, what was checked, and the download. */
 
+import { element } from "./dom.js";
+import { consoleLink, consoleRows, paint, signaturePage } from "./visit.js";
 import { words } from "./words.js";
-
-/**
- * Make an element with properties and children.
- * @param {string} tag
- * @param {object} properties
- * @param {...(Node|string)} children
- */
-export function element(tag, properties, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
 
 /**
  * @param {HTMLElement} target
@@ -20,7 +10,7 @@ export function element(tag, properties, ...children) {
  * @param {Awaited<ReturnType<import("./bytes.js").receiveDocument>> | null} received
  * @param {string} idemKey  that was sent
  */
-export function showResult(target, payload, received, idemKey) {
+export async function showResult(target, payload, received, idemKey) {
   const { document: told, delivery } = payload;
   target.replaceChildren(
     element("h3", {}, words.resultTitle),
@@ -36,6 +26,25 @@ export function showResult(target, payload, received, idemKey) {
   );
   target.hidden = false;
   target.scrollIntoView({ block: "nearest" });
+  await showNext(target, payload);
+}
+
+/** What else can be seen of a signature of a trial: its public page, and the console. */
+async function showNext(target, payload) {
+  const steps = [];
+  const page = await signaturePage(payload.signedDocId);
+  if (page) {
+    const link = { href: page, target: "_blank", rel: "noopener" };
+    steps.push(element("li", {}, element("a", link, words.openVerification), ` ${words.verificationTold}`));
+  }
+  const signIn = consoleLink();
+  if (signIn) {
+    const keys = element("dl", { className: "keys" }, ...consoleRows());
+    steps.push(element("li", {}, signIn, ` ${words.consoleTold}`, keys));
+  }
+  if (!steps.length) return;
+  target.append(element("h3", {}, words.nextTitle), element("ul", { className: "next" }, ...steps));
+  paint();
 }
 
 function verdicts(payload, received, idemKey) {

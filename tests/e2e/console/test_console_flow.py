@@ -109,7 +109,7 @@ async def test_integrator_domain_and_key(
     assert key is not None
     assert KEY.fullmatch(key)
     assert await axe(page) == []
-    await page.get_by_role("link", name="Ya la guardé").click()
+    await page.get_by_role("link", name="Ya guardé la clave").click()
     await expect(page.get_by_role("row", name="Backend")).to_contain_text("Activa")
     assert not KEY.search(await page.content())
     assert (await open_session(appliance, code, key)).status_code == 200
@@ -173,7 +173,7 @@ async def test_keyboard_alone_suffices(
     await page.keyboard.insert_text("Backend")
     await press_on(page, button(page, "Crear clave"))
     await expect(page.get_by_role("textbox", name="Clave de API")).to_have_text(KEY)
-    await press_on(page, page.get_by_role("link", name="Ya la guardé"))
+    await press_on(page, page.get_by_role("link", name="Ya guardé la clave"))
     revoke = page.get_by_role("row", name="Backend").get_by_role("link").last
     await press_on(page, revoke)
     await press_on(page, button(page, "Revocar la clave"))
@@ -211,11 +211,11 @@ async def test_everything_works_without_scripts(
     code = await make_key(page, administrator)
     await expect(page.get_by_role("textbox", name="Clave de API")).to_have_text(KEY)
     await expect(page.get_by_role("button", name="Copiar")).to_have_count(0)
-    await page.get_by_role("link", name="Ya la guardé").click()
+    await page.get_by_role("link", name="Ya guardé la clave").click()
     await page.get_by_role("row").get_by_role("link", name="Rotar").click()
     await page.get_by_label("7 días").check()
     await button(page, "Crear la clave nueva").click()
-    await page.get_by_role("link", name="Ya la guardé").click()
+    await page.get_by_role("link", name="Ya guardé la clave").click()
     await expect(page.get_by_text("En reemplazo")).to_be_visible()
 
     signer = appliance.new_person("Zulema Íñiguez")

@@ -90,7 +90,7 @@ async def test_permissions_are_chosen_by_keyboard(
     (key,) = keys_of(appliance, code)
     assert key.scopes == (ApiKeyScope.REQUESTS_WRITE, ApiKeyScope.PEOPLE_READ)
     assert key.networks == ("192.0.2.7/32", "10.0.0.0/8")
-    await press_on(page, page.get_by_role("link", name="Ya la guardé"))
+    await press_on(page, page.get_by_role("link", name="Ya guardé la clave"))
     row = page.get_by_role("row", name="Facturación")
     await expect(row).to_contain_text("Solicitudes: pedir requests:write")
     await expect(row).to_contain_text("desde 192.0.2.7/32, 10.0.0.0/8")

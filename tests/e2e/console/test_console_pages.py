@@ -91,6 +91,7 @@ def other_pages(town: Town) -> list[Stop]:
         Stop("stamp", f"{here}/stamp?fontColor=BLUE&motivo=Conforme&qr=yes"),
         Stop("stamp-wrong", f"{here}/stamp?fontColor=azul&fontSize=99"),
         Stop("people-filtered", "/admin/people?q=fernandez&locked=yes"),
+        Stop("people-asking-help", "/admin/people?help=yes"),
         Stop("people-nothing", "/admin/people?q=nadie"),
         Stop("person-locked", locked),
         Stop("person-unlock", f"{locked}/unlock"),

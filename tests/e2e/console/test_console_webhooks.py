@@ -11,6 +11,7 @@ from tests.support.appliance.administrators import Administrator, new_administra
 from tests.support.appliance.appliance import Appliance
 from tests.support.browsers.browsers import press_on, tab_to
 
+_ATTEMPT_MS = 60_000
 SECRET = re.compile(r"whsec_[A-Za-z0-9+/]{43}=")
 
 
@@ -47,10 +48,12 @@ async def test_webhook_is_made_tried_and_removed_by_keyboard(
     await page.keyboard.insert_text("http://rubrica.invalid/rubrica")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("textbox", name="Secreto")).to_have_text(SECRET)
-    await press("link", "Ya la guardé")
+    await press("link", "Ya lo guardé")
     await expect(page.get_by_text(SECRET)).to_have_count(0)
     await press("button", "Enviar un evento de prueba")
     await expect(page.locator(".notice")).to_contain_text("en camino")
+    # The attempt comes to the page by itself.
+    await expect(page.locator(".timeline li")).to_have_count(1, timeout=_ATTEMPT_MS)
     await press("button", "Intentar ahora")
     await expect(page.locator(".notice")).to_contain_text("de nuevo")
     await press("link", "Entregas: rubrica.invalid")

@@ -172,6 +172,8 @@ async def test_signer_picks_a_request_of_this_integrator(
     assert "pendiente.pdf" in shown
     assert "Estudio Contable Sur" in shown
     assert "1 página" in shown
+    # Two of one name are told apart by it.
+    assert "enviado el " in shown
     await frame.get_by_role("button", name="pendiente.pdf").click()
     await ceremony.at(frame, "read")
     # Fetched and drawn is not read: that is what leaving the page says.
@@ -266,7 +268,7 @@ async def test_signer_who_does_not_fit_is_told_the_same(
     await expect(asked.locator(".field #alert")).to_contain_text("No te encontramos")
     await expect(asked.get_by_text("No te encontramos")).to_have_count(1)
     # The signer may put it right here: what comes next proves that no error came.
-    await asked.get_by_role("button", name="Cancelar").click()
+    await ceremony.leave(asked)
     await site.wait(page, "cancelled")
     assert await site.errors(page) == []
     assert len(await site.payloads(page, "signer.unknown")) == 2
@@ -286,7 +288,9 @@ async def test_signer_who_cannot_sign_is_told_after_the_code(
     panel = frame.locator("#panel")
     await expect(panel).to_contain_text("Ahora no podés firmar")
     await expect(panel).to_contain_text(f"{since.astimezone(ZONE):%d/%m/%Y}")
-    await expect(panel).to_contain_text("Consultalo con Estudio Contable Sur.")
+    # The people of the host's page cannot unlock it.
+    await expect(panel).to_contain_text("Te puede ayudar quien administra")
+    await expect(frame.get_by_role("button", name="Pedir ayuda")).to_be_visible()
     error = await site.wait(page, "error")
     assert error["code"] == "SIGN_LOCKED"
     assert error["message"] in await panel.inner_text()
@@ -310,7 +314,9 @@ async def test_signer_who_is_locked_meanwhile_is_told_the_same(
     panel = frame.locator("#panel")
     await expect(panel).to_contain_text("Ahora no podés firmar")
     await expect(panel).to_contain_text(f"{since.astimezone(ZONE):%d/%m/%Y}")
-    await expect(panel).to_contain_text("Consultalo con Estudio Contable Sur.")
+    # The people of the host's page cannot unlock it.
+    await expect(panel).to_contain_text("Te puede ayudar quien administra")
+    await expect(frame.get_by_role("button", name="Pedir ayuda")).to_be_visible()
     await expect(frame.get_by_role("button", name="Firmar")).to_have_count(0)
     error = await site.wait(page, "error")
     assert error["code"] == "SIGN_LOCKED"
@@ -320,7 +326,7 @@ async def test_signer_who_is_locked_meanwhile_is_told_the_same(
 async def test_code_works_once(
     site: FrameSite, person: TestPerson, open_page: Opener
 ) -> None:
-    """A code that another session used up is not right any more."""
+    """A code that another session used up is not called wrong, and opens nothing."""
     one, two = await open_page(), await open_page()
     for page in (one, two):
         await site.open(page, person, autoLoadFile=file_of(PDF))
@@ -334,7 +340,7 @@ async def test_code_works_once(
     await site.frame(two).fill("#code", code)
     await ceremony.go(site.frame(two))
 
-    await expect(site.frame(two).locator("#alert")).to_contain_text("código")
+    await expect(site.frame(two).locator("#alert")).to_contain_text("ya lo usaste")
 
 
 async def test_wrong_password_says_how_many_are_left(

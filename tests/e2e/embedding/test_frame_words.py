@@ -124,10 +124,26 @@ async def test_leaving_before_anything_is_done_asks_nothing(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """One tap, as there is nothing to lose."""
+    await site.open(page, person)
+    frame = site.frame(page)
+    await at(frame, "pick")
+    await frame.get_by_role("button", name="Cancelar").click()
+
+    assert await site.wait(page, "cancelled") == {"reason": "signer"}
+
+
+async def test_leaving_a_document_that_is_read_is_asked(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Whoever taps beside *Continuar* stays where they were."""
     await site.open(page, person, autoLoadFile=file_of(PDF))
     frame = site.frame(page)
     await at(frame, "read")
     await frame.get_by_role("button", name="Cancelar").click()
+    await frame.get_by_role("dialog").get_by_role("button", name="Seguir acá").click()
+    await at(frame, "read")
+    assert await site.payloads(page, "cancelled") == []
+    await ceremony.leave(frame)
 
     assert await site.wait(page, "cancelled") == {"reason": "signer"}
 
@@ -417,7 +433,8 @@ async def test_file_that_is_refused_is_named_and_its_size_is_in_words(
         }"""
     )
     await expect(frame.locator("#alert")).to_have_text(
-        "No se abrió grande.pdf. El documento supera los 50 MB."
+        "No se abrió grande.pdf. El documento supera los 50 MB. "
+        "Elegí otro archivo, o avisale a Estudio Contable Sur."
     )
     assert not [url for url in uploads if url.endswith("/document")]
     assert await site.errors(page) == []

@@ -144,7 +144,7 @@ async def make_integrator(page: Page, trial: Trial, origin: str, look: Look) -> 
     key = await page.get_by_role("textbox", name="Clave de API").text_content()
     assert key is not None
     await look(page, "console-key-shown-once")
-    await page.get_by_role("link", name="Ya la guardé").click()
+    await page.get_by_role("link", name="Ya guardé la clave").click()
     await expect(page.get_by_role("row", name="Sitio")).to_be_visible()
     assert key not in await page.content()
     await look(page, "console-keys")

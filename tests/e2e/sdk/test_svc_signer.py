@@ -1,5 +1,6 @@
 """<svc-signer> in browsers: around the real frame, and around one that is played."""
 
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +10,10 @@ import httpx
 import pytest
 from playwright.async_api import Frame, Page, expect
 
+from appliance.core.system.catalogues import LANGUAGES
 from appliance.web import sdk
 from tests.support.appliance.appliance import Appliance, TestPerson
+from tests.support.appliance.backends import backend_of
 from tests.support.browsers import ceremony
 from tests.support.browsers.browsers import Opener, axe
 from tests.support.browsers.frame_host import ALLOW, FrameSite
@@ -103,6 +106,39 @@ async def sign_on_the_sample_page(
     )
 
 
+def served_sample(appliance: Appliance, lang: str) -> str:
+    """The page that the documentation of an appliance shows, as a reader copies it."""
+    shown = httpx.get(
+        f"{appliance.base_url}/docs/{lang}/sdk", verify=NO_TLS, timeout=CALL_S
+    ).text
+    (page,) = re.findall(r'<code class="language-html">(.*?)</code>', shown, re.DOTALL)
+    return html.unescape(page)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+async def test_page_of_the_documentation_signs(
+    appliance: Appliance, site: FrameSite, person: TestPerson, page: Page, lang: str
+) -> None:
+    """Copied as it stands, with a backend behind it and a person of one's own."""
+    with backend_of(appliance, code=site.code) as backend:
+        process = backend.made(PDF, person)["procesoId"]
+        opened = backend.client.post(
+            "/api/integration/sessions", json={"procesoId": process}
+        )
+    text = served_sample(appliance, lang).replace("20-26756539-3", person.cuil)
+    site.host.put("/firmar", text.replace("bruno@example.org", person.email))
+    token = {"tokenSession": opened.json()["tokenSession"]}
+    site.host.on("POST", "/mi-backend/sesion", lambda _: Reply.of_json(token))
+    await page.goto(site.host.url("/firmar"))
+    await expect(page.locator("svc-signer iframe")).to_be_visible()
+    frame = await frame_of(page)
+    # The document is the installation's: it is shown to whoever proved who they are.
+    await ceremony.give_code(frame, person)
+    await ceremony.whole_of_picked(frame, person)
+
+    await expect(page.locator("#estado")).to_have_text("Firmado: contrato.pdf")
+
+
 async def frame_of(page: Page) -> Frame:
     """What is in the element's iframe."""
     handle = await page.locator("svc-signer iframe").element_handle()
@@ -127,6 +163,35 @@ async def test_sample_page_signs_in_firefox(
     await sign_on_the_sample_page(appliance, site, person, await open_firefox())
 
     assert site.states(person)[-1] == "firmada"
+
+
+async def test_page_that_is_loaded_again_after_the_code_goes_on(
+    appliance: Appliance, site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Under the same token the element's key is the same: nothing is begun twice."""
+    token = site.token()
+    text = sample(appliance).replace("20-26756539-3", person.cuil)
+    site.host.put("/firmar", text.replace("bruno@demo.example", person.email))
+    site.host.put("/contrato.pdf", PDF, "application/pdf")
+    answer = Reply.of_json({"tokenSession": token})
+    site.host.on("POST", "/mi-backend/sesion", lambda _: answer)
+    await page.goto(site.host.url("/firmar"))
+    await expect(page.locator("svc-signer iframe")).to_be_visible()
+    frame = await frame_of(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "place")
+    await page.reload()
+    await expect(page.locator("svc-signer iframe")).to_be_visible()
+    frame = await frame_of(page)
+    await ceremony.read(frame)
+    await ceremony.choose_place(frame)
+    await ceremony.sign(frame, person)
+    await ceremony.at(frame, "done")
+
+    assert site.states(person) == ["firmada"]
+    kept = await page.evaluate("JSON.stringify({...sessionStorage})")
+    assert token not in kept
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ PUBLIC = {
     "/",
     "/verificar",
     "/revocar",
+    "/ayuda",
+    "/ayuda/retirar/7",
     "/verificar/7",
     "/static/7",
     "/docs",

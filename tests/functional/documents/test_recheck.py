@@ -213,9 +213,23 @@ def test_missing_and_altered_files_are_told_apart(scene: Scene) -> None:
     scene.recheck(status=0)
 
 
-def test_request_without_a_signed_document_says_nothing_of_any(scene: Scene) -> None:
-    """It is no sign that all are whole."""
-    assert scene.recheck("--request", "999999", status=3) == []
+def test_request_without_a_signed_document_is_a_wrong_command(scene: Scene) -> None:
+    """It says why there is nothing to verify, by the request's state."""
+    person = scene.appliance.new_person()
+    pending = scene.appliance.new_request(person, pdfs.one_page())
+
+    unknown = scene.command("--request", "999999")
+    unsigned = scene.command("--request", str(pending))
+    of_later = scene.command(
+        "--request", str(max(scene.signed)), "--since", "9000-01-01"
+    )
+
+    said = [each.stderr for each in (unknown, unsigned, of_later)]
+    assert [each.returncode for each in (unknown, unsigned, of_later)] == [2, 2, 2]
+    assert "there is no request 999999" in said[0]
+    assert f"request {pending} is pendiente" in said[1]
+    assert "of the days that were asked for" in said[2]
+    assert all("nothing was verified" in each for each in said)
 
 
 def test_lines_of_the_manual_run(scene: Scene) -> None:

@@ -294,7 +294,7 @@ def test_down_and_up_keeps_everything(installation: Installation) -> None:
     signed, told = installation.sample("despues.pdf")
 
     assert "certified" not in told
-    assert "solicitud 3: " in told
+    assert "request 3: " in told
     assert pyhanko_valid(signed, installation.roots())
     audit = installation.run("docker compose run --rm operator audit verify")
     assert "all whole" in audit

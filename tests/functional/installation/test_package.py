@@ -602,3 +602,21 @@ def test_purge_keeps_keys_and_documents(machine: Booted) -> None:
     assert not (machine.root / "opt/rubrica").exists()
     secrets = ["data-key", "document-key", "lookup-key", "pepper", "sample-person.json"]
     assert machine.run("ls /etc/rubrica/secrets").stdout.split() == secrets
+
+
+def test_nothing_is_left_after_all_is_removed(machine: Booted) -> None:
+    """By the lines of the manual: no file, user, database or unit of ours."""
+    run_block("installing.md", "Removing everything", 0, machine.run)
+
+    for path in ("etc/rubrica", "var/lib/rubrica", "run/rubrica", "opt/rubrica"):
+        assert not (machine.root / path).exists(), path
+    count = "awk '/^rubrica/ {n++} END {print n + 0}'"
+    ours = (
+        "SELECT rolname FROM pg_roles UNION SELECT datname FROM pg_database ORDER BY 1"
+    )
+    left = machine.run(
+        f"getent passwd | {count}; getent group | {count};"
+        f"systemctl list-unit-files --no-legend | {count};"
+        f"echo '{ours}' | runuser -l postgres -c 'psql -qAt' | {count}"
+    ).stdout.split()
+    assert left == ["0", "0", "0", "0"]

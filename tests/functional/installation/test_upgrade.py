@@ -69,7 +69,8 @@ done
 _HAS_READ_SETTINGS: Final = f"{_LISTENING}\n{_WORKING}"
 _LOOKED_AT: Final = (
     *("units", "folders", "PINs", "settings", "database", "Redis", "documents"),
-    *("service", "workers", "anchors", "hosts", "disk", "clock", "backups"),
+    *("service", "workers", "health", "anchors", "hosts", "disk", "clock"),
+    *("backups", "HSM"),
 )
 """Parts that `rubrica doctor` tells of, in order."""
 

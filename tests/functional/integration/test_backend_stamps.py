@@ -80,6 +80,15 @@ def test_places_that_shut_each_other_out_are_refused(
         answer = backend.ask(pdf, firmantes=named)
         assert answer.json()["code"] == code, answer.text
         assert answer.json()["field"].startswith("firmantes[1].sello")
+    fixed = backend.ask(
+        PDF,
+        firmantes=[
+            {"cuil": people[0].cuil, "sello": {"restriccion": "FORM_FILLING"}},
+            {"cuil": people[1].cuil, "sello": {"x": 10, "y": 10, "fijo": True}},
+        ],
+    )
+    assert (fixed.status_code, fixed.json()["code"]) == (409, "SIGNERS_LOCKED_OUT")
+    assert fixed.json()["field"] == "firmantes[0].sello.restriccion"
     free = backend.ask(
         PDF,
         firmantes=[

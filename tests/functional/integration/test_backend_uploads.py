@@ -144,13 +144,14 @@ def test_three_forms_of_a_body_come_to_the_same(backend: Backend) -> None:
         backend.call("POST", files={"file": (None, pdf)}),
         backend.call("POST", json={"nombre": "Acta ñ.pdf", "contenido": text}),
         backend.call("POST", json={"contenido": text}, params={"nombre": "q.pdf"}),
+        backend.upload(pdf, {"Content-Type": "application/octet-stream"}),
     ]
 
-    assert [each.status_code for each in made] == [201] * 5
+    assert [each.status_code for each in made] == [201] * 6
     told = [each.json() for each in made]
     usual = "documento.pdf"
     assert [each["nombre"] for each in told] == [
-        *(usual, "Acta ñ.pdf", usual, "Acta ñ.pdf", "q.pdf"),
+        *(usual, "Acta ñ.pdf", usual, "Acta ñ.pdf", "q.pdf", usual),
     ]
     assert {each["sha256"] for each in told} == {hashlib.sha256(pdf).hexdigest()}
     assert backend.ids() == [each["documentoId"] for each in told][::-1]
@@ -231,6 +232,21 @@ def test_header_of_other_characters_is_refused(backend: Backend) -> None:
         ),
     )
     assert (answer.status, answer.code) == (400, "BAD_HEADER")
+
+
+def test_name_of_a_part_in_another_code_page_is_read(backend: Backend) -> None:
+    """As Windows writes it; a byte that is no letter there makes no name."""
+    pdf = pdfs.one_page()
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+
+    def sent(name: bytes) -> httpx.Response:
+        head = b'Content-Disposition: form-data; name="file"; filename="%s"' % name
+        body = b"--x\r\n" + head + b"\r\n\r\n" + pdf + b"\r\n--x--\r\n"
+        return backend.call("POST", content=body, headers=kind)
+
+    assert sent("Año.pdf".encode("latin-1")).json()["nombre"] == "Año.pdf"
+    assert sent("5 € «1».pdf".encode("cp1252")).json()["nombre"] == "5 € «1».pdf"
+    problem(sent(b"a\x81.pdf"), 422, "FILENAME")
 
 
 @pytest.mark.parametrize(

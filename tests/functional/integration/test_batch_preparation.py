@@ -105,7 +105,7 @@ def test_refused_batch_says_all_that_is_wrong(
     key = {"Idempotency-Key": "preparacion-2"}
     documents: list[dict[str, Any]] = [
         {"contenido": content("c")},
-        {"contenido": BROKEN},
+        {"contenido": BROKEN, "nombre": "b.pdf"},
         {"documentoId": upload(backend, pdfs.one_page()), "sello": {"page": 9}},
     ]
     body = order(people[0], documents, referencia="R", referenciaUnica=True)
@@ -121,6 +121,7 @@ def test_refused_batch_says_all_that_is_wrong(
         ("PDF_MALFORMED", "fix_request", "documentos[1].contenido"),
         ("PAGE_OUT_OF_RANGE", "fix_request", "documentos[2].sello.page"),
     ]
+    assert [each["documento"] for each in told["errors"]] == ["b.pdf", "a.pdf"]
     path = f"{BATCHES}/{told['loteId']}"
     english = backend.client.get(path, headers={"Accept-Language": "en"}).json()
     assert [each["detail"] for each in english["errors"]] != [

@@ -20,7 +20,9 @@ from tests.support.patience import CALL_S
 SESSIONS = "/api/integration/sessions"
 
 
-def asked(backend: TestBackend, person: TestPerson, count: int = 2) -> dict[str, Any]:
+def asked(
+    backend: TestBackend, person: TestPerson, count: int = 2, **more: Any
+) -> dict[str, Any]:
     """A batch of as many documents."""
     documents = [
         {
@@ -31,7 +33,7 @@ def asked(backend: TestBackend, person: TestPerson, count: int = 2) -> dict[str,
     ]
     answer = backend.client.post(
         "/api/integration/batches",
-        json={"firmante": {"cuil": person.cuil}, "documentos": documents},
+        json={"firmante": {"cuil": person.cuil}, "documentos": documents, **more},
     )
     return ready_batch(backend.client, answer)
 
@@ -159,3 +161,54 @@ def test_backend_is_told_what_cannot_be_opened(
     backend.client.post(f"/api/integration/batches/{lote}/cancel", json={})
     gone = opened(backend, loteId=lote)
     assert (gone.status_code, gone.json()["code"]) == (409, "STATE")
+
+
+def test_integrator_chooses_what_has_to_be_opened(
+    appliance: Appliance, backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """A sample is marked in the list, of `ninguna` nothing; no more is demanded."""
+    person = people[0]
+    for openings, demanded in (("muestra", 3), ("ninguna", 0)):
+        made = asked(backend, person, 5, aperturas=openings)
+        read = backend.client.get(f"/api/integration/batches/{made['loteId']}").json()
+        page = Page(appliance, opened(backend, loteId=made["loteId"]).json())
+        page.start(person)
+        appliance.refresh(person)
+        told = page.prove(person)["batch"]
+        listed = page.get("batch?after=0").json()["list"]
+
+        assert read["aperturas"] == told["openings"] == openings
+        marked = [each["id"] for each in listed if each["open"]]
+        assert told["unread"] == len(marked) == demanded
+        for at, number in enumerate(marked):
+            too_early = page.ask("sign-batch", password=person.signing_password)
+            assert too_early.json()["code"] == "DOCUMENT_CHANGED"
+            page.read(number)
+            state = page.get("state").json()
+            assert state["batch"]["unread"] == demanded - at - 1
+        page.call("sign-batch", password=person.signing_password)
+        end = page.settled()
+
+        assert (end["state"], end["batch"]["signed"]) == ("signed", 5)
+        for each in made["solicitudes"]:
+            kept = backend.read(each["procesoId"])["historia"]
+            was_opened = "vista" in [event["evento"] for event in kept]
+            assert was_opened is (each["solicitudId"] in marked)
+
+
+def test_openings_are_one_of_three_words(
+    backend: TestBackend, people: list[TestPerson]
+) -> None:
+    """Another one refuses the call."""
+    answer = backend.client.post(
+        "/api/integration/batches",
+        json={
+            "firmante": {"cuil": people[0].cuil},
+            "documentos": [{"documentoId": "x"}],
+            "aperturas": "algunas",
+        },
+    )
+
+    assert answer.status_code == 400
+    fields = [each["field"] for each in answer.json()["errors"]]
+    assert "aperturas" in fields

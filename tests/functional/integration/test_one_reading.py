@@ -127,7 +127,7 @@ def test_caller_may_refuse_a_copy(
     ):
         problem(refused, 422, "PDF_AMBIGUOUS")
     odd = backend.client.post(f"{DOCUMENTS}?reparar=no", content=pdf, headers=PDF)
-    problem(odd, 400, "QUERY_INVALID")
+    assert problem(odd, 400, "QUERY_INVALID")["allowed"] == ["true", "false"]
     taken = backend.client.post(
         f"{DOCUMENTS}?reparar=false", content=sound, headers=PDF
     )

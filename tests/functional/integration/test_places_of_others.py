@@ -9,12 +9,22 @@ import httpx
 import pytest
 
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.backends import REQUESTS, TestBackend, assert_valid, sign
+from tests.support.appliance.backends import REQUESTS, TestBackend, sign
 from tests.support.appliance.http_calls import problem
 from tests.support.documents.field_pdfs import Field, with_fields
+from tests.support.documents.validators import pdfsig, pyhanko_valid
 
 FIELDS = with_fields(Field("uno"), Field("dos", rects=((100.0, 300.0, 300.0, 380.0),)))
 IN_FIELD = {"campo": "dos", "fijo": True}
+LOCKING = with_fields(
+    Field("uno"),
+    Field("dos", rects=((100.0, 300.0, 300.0, 380.0),)),
+    Field(
+        "tres",
+        rects=((100.0, 500.0, 300.0, 580.0),),
+        lock={"Action": "/Include", "Fields": ["dos"], "P": 2},
+    ),
+)
 AT_POINT = {"page": 1, "x": 100, "y": 100, "fijo": True}
 
 
@@ -29,13 +39,19 @@ def call(
 
 @pytest.mark.parametrize("turns", [(None, None), (1, 1)])
 @pytest.mark.parametrize(
-    ("place", "wish"),
-    [(IN_FIELD, {"campo": "dos"}), (AT_POINT, {"restriccion": "FORM_FILLING"})],
+    ("pdf", "place", "wish"),
+    [
+        (FIELDS, IN_FIELD, {"campo": "dos"}),
+        (with_fields(Field("uno")), AT_POINT, {"restriccion": "FORM_FILLING"}),
+        (LOCKING, IN_FIELD, {"campo": "tres"}),
+        (LOCKING, AT_POINT, {"campo": "tres"}),
+    ],
 )
 def test_place_of_who_follows_is_not_taken(
     appliance: Appliance,
     backend: TestBackend,
     people: list[TestPerson],
+    pdf: bytes,
     place: dict[str, Any],
     wish: dict[str, Any],
     turns: tuple[int | None, int | None],
@@ -43,7 +59,7 @@ def test_place_of_who_follows_is_not_taken(
     """Refused before anything is signed; both sign once the first one chooses else."""
     first, second = people
     told = backend.made(
-        FIELDS if "campo" in place else with_fields(Field("uno")),
+        pdf,
         firmantes=[
             {"cuil": first.cuil, "turno": turns[0]},
             {"cuil": second.cuil, "turno": turns[1], "sello": place},
@@ -56,7 +72,10 @@ def test_place_of_who_follows_is_not_taken(
     assert call(appliance, first, requests[0], campo="uno").status_code == 200
     sign(appliance, second, requests[1])
     path = f"{REQUESTS}/{told['procesoId']}/document"
-    assert_valid(appliance, backend.client.get(path).content, 2)
+    signed = backend.client.get(path).content
+    # Of a field that is still empty pdfsig says that it is not signed.
+    assert sum(each.valid for each in pdfsig(signed)) == 2
+    assert pyhanko_valid(signed, appliance.roots)
 
 
 def test_place_that_is_not_fixed_gives_way(

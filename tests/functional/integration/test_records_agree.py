@@ -30,6 +30,7 @@ from tests.support.appliance.backends import (
 from tests.support.documents import pdfs
 from tests.support.processes.scratch import short_folder
 from tests.support.services.mail_server import TestMailServer, mail_server
+from tests.support.webhooks import documented_messages
 
 pytestmark = pytest.mark.full
 
@@ -238,6 +239,8 @@ def test_history_webhooks_and_mails_agree_with_the_audit(
         sent = _deliveries(backend, webhook, len(rows) + 1)
         mails = _ended_mails(telling, requests)
 
+    for each in sent:
+        documented_messages.check(each["cuerpo"])
     # That all have signed is told besides: it follows from what the audit has.
     deliveries = [each for each in sent if each["tipo"] != _COMPLETED]
     (completed,) = [each for each in sent if each["tipo"] == _COMPLETED]

@@ -199,8 +199,8 @@ def test_signature_under_way_at_the_backup_is_found(scene: Scene) -> None:
 
 def test_what_is_nobodys_stays_as_it_is(scene: Scene) -> None:
     """Altered, or of a key that is gone: told of, status 1, and the rest goes on."""
-    assert scene.told.count("STORE_UNAVAILABLE; left as it is") == len(NOBODYS)
-    assert "STORE_UNAVAILABLE" not in scene.told_again
+    assert scene.told.count("DOCUMENT_DAMAGED; left as it is") == len(NOBODYS)
+    assert "DOCUMENT_DAMAGED" not in scene.told_again
     for request, (who, pdf) in scene.signed.items():
         assert kept_of(scene.site, who, request) == pdf
 

@@ -189,7 +189,7 @@ def test_person_whose_passwords_the_operator_chose_is_told(
     """Somebody who has no key yet: no witness is asked for, and the audit tells."""
     commands = Commands(appliance, is_prod=is_prod)
     file, cuil = tmp_path / "both", appliance.next_cuil()
-    file.write_text("clave de ingreso 1\nclave de firma 12\n")
+    file.write_text("una clave de ingreso\nuna clave de firma\n")
     named = ("--name", "Nadie Inscripta", "--email", f"{cuil}@demo.example")
 
     done = commands.run(

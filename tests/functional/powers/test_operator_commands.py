@@ -53,6 +53,7 @@ READS: Final = frozenset(
         "health",
         "hsm ceremony-record",
         "hsm check",
+        "hsm kind",
         "integrator domain list",
         "integrator key list",
         "integrator list",
@@ -63,6 +64,7 @@ READS: Final = frozenset(
         "request audit",
         "request list",
         "secrets status",
+        "status",
         "timestamps documents",
         "timestamps list",
         "timestamps try",
@@ -94,6 +96,7 @@ ROLES: Final = frozenset({"up", "serve", "worker", "sandbox"})
 TRIALS: Final = frozenset(
     {
         "demo host",
+        "demo network",
         "demo otp",
         "demo request",
         "demo setup",
@@ -198,7 +201,7 @@ CODE: Final = "estudio"
 
 
 def _secrets_of_two(place: Place) -> str:
-    return place.file("two", b"clave de ingreso 1\nclave de firma 12\n")
+    return place.file("two", b"una clave de ingreso\nuna clave de firma\n")
 
 
 def _picture(place: Place) -> str:

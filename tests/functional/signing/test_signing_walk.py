@@ -9,9 +9,9 @@ from tests.support.appliance.signing_walk import (
     walk_of_a_signature,
 )
 
-MOST_FUNCTIONS = 690
-MOST_MODULE_CHANGES = 368
-MOST_RETURNS = 210
+MOST_FUNCTIONS = 702
+MOST_MODULE_CHANGES = 376
+MOST_RETURNS = 216
 """What there is and a little more: whoever shortens the way lowers them. One document
 walks as a group of one."""
 

@@ -10,6 +10,7 @@ from appliance.api.app import create_api
 from appliance.domain.ids import PersonId
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
+from appliance.settings.web import INSTALLATION_HEADER
 from tests.support.factories.fakes import (
     PDF,
     PNG,
@@ -76,6 +77,59 @@ async def test_original_downloaded_as_attachment(caller: Caller) -> None:
         'attachment; filename="Se_al _uno_.pdf"; '
         "filename*=UTF-8''Se%C3%B1al%20%C2%ABuno%C2%BB.pdf"
     )
+
+
+STORED = {"/solicitudes/7/original": PDF, "/solicitudes/9/documento": SIGNED_PDF}
+"""Stored documents, by where their signer downloads them."""
+
+
+@pytest.mark.parametrize("path", STORED)
+async def test_stored_document_is_read_by_ranges(caller: Caller, path: str) -> None:
+    """A reader of one page needs no more; the tag says of which document it is."""
+    whole = await caller.get(path)
+    part = await caller.get(path, Range="bytes=2-5", If_Range=whole.headers["ETag"])
+
+    size = len(STORED[path])
+    assert (whole.status_code, part.status_code) == (200, 206)
+    assert await part.get_data() == STORED[path][2:6]
+    assert part.headers["Content-Range"] == f"bytes 2-5/{size}"
+    assert part.headers["Content-Length"] == "4"
+    for name in ("ETag", "Accept-Ranges", "Content-Type", "Content-Disposition"):
+        assert part.headers[name] == whole.headers[name]
+
+
+@pytest.mark.parametrize("path", STORED)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Range": "bytes=2-5", "If_Range": '"of another one"'},
+        {"Range": "bytes=0-0,2-2"},
+        {"Range": "rows=1-2"},
+    ],
+)
+async def test_whole_document_answers_what_is_no_range_of_it(
+    caller: Caller, path: str, headers: dict[str, str]
+) -> None:
+    """Of another document, several, or in another unit: nothing is put together."""
+    answer = await caller.get(path, **headers)
+
+    assert answer.status_code == 200
+    assert "Content-Range" not in answer.headers
+    assert await answer.get_data() == STORED[path]
+
+
+@pytest.mark.parametrize("path", STORED)
+async def test_range_past_the_end_is_told_with_the_size(
+    caller: Caller, path: str
+) -> None:
+    """416, and where the document ends."""
+    size = len(STORED[path])
+    answer = await caller.get(path, Range=f"bytes={size}-")
+
+    told = await code(answer, 416)
+    assert (told["code"], told["category"]) == ("RANGE_UNSATISFIABLE", "fix_request")
+    assert str(size) in told["detail"]
+    assert answer.headers["Content-Range"] == f"bytes */{size}"
 
 
 async def test_preview_has_box_and_picture(
@@ -271,3 +325,18 @@ async def test_health_and_readiness(api_services: ApiServices, caller: Caller) -
         "status": "unready",
         "checks": {"database": "ok", "hsm": "NO_WORKER"},
     }
+
+
+async def test_installation_repeats_its_own_id_alone(
+    api_services: ApiServices, caller: Caller
+) -> None:
+    """`rubrica ready` asks by it; whoever does not know the id is not told it."""
+    own = api_services.settings.folder_id
+    assert own
+
+    for asked, told in ((own, own), ("0" * 32, None), ("", None)):
+        answer = await caller.client.get(
+            "/readyz", headers={INSTALLATION_HEADER: asked} if asked else {}
+        )
+        assert answer.headers.get(INSTALLATION_HEADER) == told
+        assert own not in await answer.get_data(as_text=True)

@@ -15,10 +15,11 @@ from werkzeug.datastructures import FileStorage
 
 from appliance.core.database import tables
 from appliance.domain.audit import AuditEvent
-from appliance.domain.ids import PersonId
-from appliance.domain.vocab import EventKind, MessageState
+from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.vocab import EventKind, MessageState, RequestState
 from appliance.identity.enrolment import Choice
 from appliance.people.person_store import PersonStore
+from appliance.requests.request_store import RequestStore
 from tests.support.installation.console import NAME, PASSWORD, Answer, Console
 from tests.support.installation.installation import Installation
 from tests.support.pki.outside_ca import OutsideCa
@@ -67,6 +68,19 @@ async def enter(console: Console) -> Answer:
     return await console.post(
         "/admin/login", name=NAME, password=PASSWORD, code=console.code()
     )
+
+
+async def failed_request(
+    console: Console, reason: str = "TSA_UNAVAILABLE", cuil: str = ANA_DIGITS
+) -> RequestId:
+    """A request to somebody that failed for good."""
+    request = RequestId(await console.request(cuil))
+    async with console.services.store.write() as transaction:
+        moved = await RequestStore(transaction).move(
+            request, RequestState.PENDING, RequestState.FAILED, reason
+        )
+    assert moved
+    return request
 
 
 async def begin_anew(console: Console, here: str) -> Answer:

@@ -18,7 +18,7 @@ from appliance.domain.requests.request_batch import (
     DocumentToPrepare,
     RequestBatch,
 )
-from appliance.domain.vocab import BatchState, RequestState
+from appliance.domain.vocab import BatchState, HelpTopic, RequestState
 from appliance.requests.batch_queue import BatchQueue
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
@@ -66,6 +66,9 @@ async def populate(console: Console) -> Populated:
     await lock(console, ana)
     batch = RequestBatchId(new_id())
     numbers = await _requests(console, (ana, luis), batch, der(held.certificate))
+    acme = (await services.record.view(numbers[0])).integrator
+    ask = console.services.help_requests.ask_in_frame
+    await ask(ana, HelpTopic.BOTH, acme, proven=True)
     await services.sessions.note_blocked("acme", "https://otro.example")
     domain = await console.front.integrators.add_domain(
         "operator", "acme", "https://acme.example"
@@ -100,10 +103,11 @@ async def _requests(
     batch: RequestBatchId,
     certificate: bytes,
 ) -> list[RequestId]:
-    """Have requests alone, in a batch, in turn, rejected, and signed."""
+    """Have requests alone, in a batch, in turn, rejected, failed, and signed."""
     ana, luis = people
     record = console.services.record
     pending = RequestId(await console.request(ANA_DIGITS))
+    failed = RequestId(await console.request(ANA_DIGITS, "fallido.pdf"))
     acme = (await record.view(pending)).integrator
     repair = Repair("ab" * 32, (min(Damage),))
     grouped = await record.add_request(ana, integrator=acme, batch=batch, repair=repair)
@@ -118,6 +122,9 @@ async def _requests(
         await RequestStore(transaction).move(
             rejected, RequestState.PENDING, RequestState.REJECTED, "No es mío."
         )
+        await RequestStore(transaction).move(
+            failed, RequestState.PENDING, RequestState.FAILED, "TSA_UNAVAILABLE"
+        )
     await record.begin(Signer(ana, f"person:{ana}", (), record.now), [signed])
     worker = record.claiming()
     work = await worker.claim_next()
@@ -130,7 +137,7 @@ async def _requests(
     async with record.store.write() as transaction:
         raised = replace(view, level="B-T", version=2)
         await DocumentStore(transaction).sealed(signed, raised, record.now)
-    return [pending, grouped, first, rejected, signed]
+    return [pending, grouped, first, rejected, failed, signed]
 
 
 async def _unready(

@@ -224,6 +224,12 @@ async def test_own_password_form_tells_all_its_faults_at_once(console: Console) 
     typed = {"present": PASSWORD, "code": code}
     short = await console.post(here, password="corta", again="corta", **typed)
     assert [name for name in wanted if short.fault_of(name)] == ["password"]
+    for weak, told in (
+        ("administrador1", "la usa mucha gente"),
+        ("marta-1234-5678", "se adivinan fácil"),
+    ):
+        refused = await console.post(here, password=weak, again=weak, **typed)
+        assert told in refused.fault_of("password")
     done = await console.post(here, password=OTHER, again=OTHER, **typed)
     assert done.location == "/admin/account"
 
@@ -231,7 +237,9 @@ async def test_own_password_form_tells_all_its_faults_at_once(console: Console) 
 async def test_own_telephone(console: Console) -> None:
     """Present password and code, then a code of the new one, which then counts."""
     here = "/admin/account/totp"
-    assert (await console.post(here, present=PASSWORD, code="1")).fault_of("present")
+    assert (await console.post(here, present=PASSWORD, code="1")).fault_of("code")
+    unlike = "000000" if console.code() != "000000" else "000001"
+    assert (await console.post(here, present=PASSWORD, code=unlike)).fault_of("present")
     shown = await console.post(here, present=PASSWORD, code=console.code())
     new = scanned(shown)
     found = re.search(r'name="offer" value="([^"]+)"', shown.text)

@@ -77,14 +77,14 @@ async def console(tmp_path: Path) -> AsyncIterator[Console]:
         yield made
 
 
-async def somebody(console: Console) -> tuple[PersonId, Held]:
+async def somebody(console: Console, cuil: str = CUIL) -> tuple[PersonId, Held]:
     """Somebody enrolled, and their credential."""
-    person = await console.person(CUIL, enrolled=False)
+    person = await console.person(cuil, enrolled=False)
     async with console.services.store.write() as transaction:
         await PersonStore(transaction).move(
             person, PersonState.INVITED, PersonState.ACTIVE
         )
-    return person, await hold(console.services.store, person, CUIL, console.clock.now())
+    return person, await hold(console.services.store, person, cuil, console.clock.now())
 
 
 async def fail_renewal(console: Console, reason: str) -> None:
@@ -106,6 +106,44 @@ async def trust(console: Console, **fields: str) -> Answer:
 # -- somebody's credential ----------------------------------------------------
 
 
+async def test_certificate_is_saved_with_its_chain(console: Console) -> None:
+    """PEM from the person's page; of another person there is none."""
+    person, held = await somebody(console)
+    here = f"/admin/people/{person}/credentials/{held.id}/certificate.pem"
+    assert f'href="{here}"' in (await console.get(f"/admin/people/{person}")).text
+
+    answer = await console.get(here)
+
+    (saved, *_) = x509.load_pem_x509_certificates(answer.text.encode())
+    assert saved == held.certificate
+    disposition = answer.headers["Content-Disposition"]
+    assert f"{saved.serial_number:x}.pem" in disposition
+    other, _ = await somebody(console, "20267565393")
+    wrong = f"/admin/people/{other}/credentials/{held.id}/certificate.pem"
+    assert (await console.get(wrong)).status == 404
+
+
+async def test_revoked_certificates_are_listed_and_found(console: Console) -> None:
+    """The latest first, with reason and serial number; by name and serial, too."""
+    listed = "/admin/certificates?state=revoked"
+    assert "No se revocó ningún certificado" in (await console.get(listed)).text
+    person, held = await somebody(console)
+    await somebody(console, "20267565393")
+    revoke = f"/admin/people/{person}/credentials/{held.id}/revoke"
+    await console.post(revoke, reason="keyCompromise")
+    serial = f"{held.certificate.serial_number:x}"
+
+    text = (await console.get(listed)).text
+    assert serial in text
+    assert "Alguien más podría usar la clave" in text
+    assert text.count("<tr>") == 2
+
+    assert serial in (await console.get(f"{listed}&q={serial}")).text
+    assert serial not in (await console.get(f"{listed}&q=nadie")).text
+    assert serial not in (await console.get("/admin/certificates?q=ana")).text
+    assert (await console.get("/admin/certificates?state=active")).status == 400
+
+
 async def test_person_page_tells_the_credential(console: Console) -> None:
     """State, mode, algorithm, vouching, dates, serial, and what can be done."""
     person, held = await somebody(console)
@@ -120,7 +158,7 @@ async def test_person_page_tells_the_credential(console: Console) -> None:
     for action in ("revoke", "chain"):
         assert f'href="{here}/{action}"' in text
     assert f'href="{here}/renew"' in text
-    assert "hx-get" not in text
+    assert "hx-get" not in text.partition("<main")[2]
 
 
 async def test_person_page_says_why_workers_refuse_a_key(console: Console) -> None:
@@ -307,7 +345,7 @@ async def test_renewal_that_failed_is_told(
     assert "La renovación pedida el" in text
     assert told in text
     assert f'href="{here}"' in text
-    assert "hx-get" not in text
+    assert "hx-get" not in text.partition("<main")[2]
     console.clock.forward(1)
     await console.post(here)
     assert told not in (await console.get(f"/admin/people/{person}")).text
@@ -387,19 +425,19 @@ async def test_pin_outlives_a_page_that_is_loaded_anew(console: Console) -> None
     """The form sent again, and one without a right code, make no other PIN."""
     person, _ = await somebody(console)
     here = f"/admin/people/{person}/credentials/pin"
-    asked = await console.post(here, instead_of="", code="1")
+    asked = await console.post(here, code="1")
     assert asked.fault_of("code")
     assert not PIN.findall(asked.text)
-    form = {"instead_of": "", "code": console.code()}
+    form = {**await console.version(here), "code": console.code()}
     assert PIN.findall((await console.post(here, **form)).text)
 
     again = await console.post(here, **form)
 
-    assert again.status == 422
-    assert "Ya se generó" in again.text
+    assert again.status == 412
+    assert "PIN de revocación creado" in again.text
     assert not again.fault_of("code")
     await audited(console, EventKind.REVOCATION_PIN_SET)
-    await console.post(here, instead_of="", code=console.code())
+    await console.post(here, version="", code=console.code())
     await audited(console, EventKind.REVOCATION_PIN_SET)
 
 
@@ -454,7 +492,7 @@ async def test_revoked_certificate_is_not_revoked_again(console: Console) -> Non
     await console.services.host.beat(console.services.store, console.clock.now())
     view = await console.services.enrolment.look(code)
     totp = pyotp.TOTP(view.totp_secret).at(console.clock.now())
-    choice = Choice("clave de ingreso", "clave de firma", totp, view.opening)
+    choice = Choice("una clave de ingreso", "una clave de firma", totp, view.opening)
     await console.services.enrolment.complete(code, choice)
     text = (await console.get(here)).text
     assert "El HSM está creando la clave" in text

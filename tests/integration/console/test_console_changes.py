@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.vocab import HelpTopic
 from tests.integration.console.forms import (
     ANA,
     ANA_DIGITS,
@@ -13,6 +14,7 @@ from tests.integration.console.forms import (
     begin_anew,
     change_telephone,
     enter,
+    failed_request,
     from_page,
     given_up,
     invitation,
@@ -51,6 +53,7 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
     )
     await lock(console, person)
     invited = await console.person("20267565393", "Luis", enrolled=False)
+    failed = await failed_request(console)
     file = {"integrator": "acme", "cuil": ANA, "days": ""}
     here = f"/admin/people/{person}"
     held = await hold(console.services.store, person, ANA_DIGITS, console.clock.now())
@@ -64,6 +67,10 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
     eva, chosen = "/admin/administrators/eva", {"password": OTHER, "again": OTHER}
     same = {"password": PASSWORD, "again": PASSWORD}
     webhook, sent = await given_up(console)
+    acme = (await console.front.integrators.get("acme")).id
+    ask = console.services.help_requests.ask_in_frame
+    await ask(person, HelpTopic.PHONE, acme, proven=False)
+    asked = (await console.front.help_desk.newest(1))[0].id
     steps = {
         "integrators.create": console.post("/admin/integrators", code="b", name="B"),
         "keys.create": console.post(f"{HERE}/keys", **key_form(label="c")),
@@ -96,6 +103,7 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
             "/admin/people", **invitation(cuil="27301234568", email="eva@demo.example")
         ),
         "person.renew": from_page(console, f"/admin/people/{invited}/link"),
+        "person.close_help": console.post(f"{here}/help", request=asked),
         "person.unlock": console.post(f"{here}/unlock", code=console.code()),
         "requests.create": console.upload("/admin/requests", PDF, "a.pdf", **file),
         "integrators.set_prefix": console.post(f"{HERE}/prefix", event_prefix="acme"),
@@ -103,7 +111,8 @@ async def test_every_change_leaves_a_row(console: Console) -> None:
         "integrators.set_vouch": console.post(f"{HERE}/vouch", allow="yes"),
         "integrators.disable": console.post(f"{HERE}/disable"),
         "integrators.enable": console.post(f"{HERE}/enable"),
-        "requests.cancel": console.post("/admin/requests/1/cancel"),
+        "requests.ask_again": console.post(f"/admin/requests/{failed}/again"),
+        "requests.cancel": console.post("/admin/requests/2/cancel"),
         "administrators.end_sessions": proven(console, f"{eva}/sessions"),
         "administrators.disable": proven(console, f"{eva}/disable"),
         "administrators.enable": proven(console, f"{eva}/enable"),

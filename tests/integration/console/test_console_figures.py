@@ -422,7 +422,7 @@ def pipe(path: Path) -> None:
         (newer, "Atención Sus cifras no se pueden leer"),
         (more, "Atención Sus cifras no se pueden leer, o no todas"),
         (pipe, "Atención Sus cifras no se pueden leer"),
-        (stale, "Mal Ya no entrega cifras"),
+        (stale, "Mal No da señales de vida"),
         (strange, "Bien no se ve"),
     ],
 )

@@ -19,6 +19,8 @@ from tests.support.installation.console import ADMIN_URL, NAME, PASSWORD, Consol
 from tests.support.installation.installation import Installation
 
 PUBLIC = {
+    # Empty without a session: a page that stays open is not sent to the sign-in.
+    "health.mark",
     "root",
     "assets.serve",
     "login.show",

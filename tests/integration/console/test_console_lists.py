@@ -19,7 +19,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestBatchId, RequestId, new_id
 from appliance.domain.requests.process import ProcessNote
 from appliance.domain.requests.request_batch import RequestBatch
-from appliance.domain.vocab import EventKind, PersonState, RequestState
+from appliance.domain.vocab import EventKind, HelpTopic, PersonState, RequestState
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
@@ -310,10 +310,14 @@ async def test_numbers_are_those_of_their_lists(console: Console) -> None:
     made = await console.front.integrators.create_key("operator", "acme", "a")
     await console.services.api_keys.flag_in_url([made.secret])
     await console.services.sessions.note_blocked("acme", "https://otro.example")
+    ana = (await console.front.views.people(PeopleFilter(text=ANA))).rows[0]
+    acme = (await console.front.integrators.get("acme")).id
+    ask = console.services.help_requests.ask_in_frame
+    await ask(ana.id, HelpTopic.PHONE, acme, proven=False)
     text = (await console.get("/admin/")).text
     links = re.findall(r'class="number" href="([^"]+)"[^>]*>\s*<b>(\d+)</b>', text)
 
-    assert len(links) == 10
+    assert len(links) == 11
     for address, number in links:
         path, _, section = address.replace("&amp;", "&").partition("#")
         listed = (await console.get(path)).text
@@ -374,7 +378,7 @@ async def test_wrong_filter_is_marked_and_others_stay(
 
 @pytest.mark.parametrize("address", ["/admin/requests", "/admin/audit"])
 async def test_any_day_can_be_asked_for(console: Console, address: str) -> None:
-    """The first and the last day that there are, each way round."""
+    """The first and the last day that there are; the wrong way round at both fields."""
     await console.request(ANA)
     await console.sign_in()
     days = ("", "0001-01-01", "9999-12-31")
@@ -382,6 +386,11 @@ async def test_any_day_can_be_asked_for(console: Console, address: str) -> None:
         for until in days:
             answer = await console.get(f"{address}?since={since}&until={until}")
 
+            if since and until and since > until:
+                assert answer.status == 422
+                told = [answer.fault_of(name) for name in ("since", "until")]
+                assert told == ["El día «Hasta» es anterior al día «Desde»."] * 2
+                continue
             assert answer.status == 200, (since, until)
             found = since != "9999-12-31" and until != "0001-01-01"
             assert ("Nada coincide" in answer.text) is not found, (since, until)

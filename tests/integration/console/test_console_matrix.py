@@ -16,11 +16,15 @@ import pyotp
 import pytest
 
 import admin_ui
-from appliance.domain.vocab import Environment
+from admin_ui.edits import FORMS, VERSION
+from admin_ui.proof import RECENT, RECENT_FOR
+from appliance.domain.ids import PersonId
+from appliance.domain.vocab import Environment, StampDesign
 from appliance.settings import (
     ExternalTsaSettings,
     MailSettings,
     ProfileSettings,
+    StampSettings,
     TimestampSettings,
 )
 from tests.integration.console.forms import (
@@ -28,6 +32,7 @@ from tests.integration.console.forms import (
     HERE,
     invitation,
     key_form,
+    lock,
     sha256,
 )
 from tests.integration.console.populated import populate
@@ -48,11 +53,13 @@ TSA: Final = {
     "profile": ProfileSettings(tsa=("tsa.example", "internal")),
 }
 """Timestamps by an authority outside; without it by the internal one alone."""
+CARD: Final = {"stamp": StampSettings(design=StampDesign.CARD, qr=True)}
+"""Stamps as a trial has them; without it as the contract has them."""
 PREPROD: Final = {"environment": Environment.PREPROD, "trial": False}
 PROD: Final = {"environment": Environment.PROD, "trial": False}
 CONFIGURATIONS: Final[dict[str, dict[str, Any]]] = {
-    "trial-tsa": TSA,
-    "trial-mail": MAIL,
+    "trial-tsa": {**TSA, **CARD},
+    "trial-mail": {**MAIL, **CARD},
     "preprod": PREPROD,
     "preprod-mail-tsa": {**PREPROD, **MAIL, **TSA},
     "prod-tsa": {**PROD, **TSA},
@@ -72,6 +79,12 @@ _BAD: Final = "\u200bno"
 _RIGHT_IF_EMPTY: Final = frozenset(
     {"integrators.set_mail", "integrators.set_prefix", "profile.change"}
 )
+_NEVER_MARKED: Final = frozenset({"again", "by_mail", "checked", "mails_signers"})
+"""Fields in which nothing is wrong by itself: boxes, and what is typed twice."""
+_TRIED_WITH_ANOTHER: Final = frozenset({"present", "witness", "witness_password"})
+"""Fields whose text only the use of a code says to be wrong."""
+_ONE_ANSWER: Final = "login.enter"
+"""A stranger is not told which of the three is wrong."""
 _RIGHT_IF_BAD: Final = frozenset({"stamp.show_logo"})
 """The console under test has no sandbox that would refuse the picture."""
 _FILES: Final = frozenset(
@@ -94,6 +107,7 @@ _MORE_PAGES: Final = (
     ("integrators.options", "/admin/integrators/options?integrator=ac"),
     ("people.show", "/admin/people?state=active"),
     ("people.show", "/admin/people?q=nadie"),
+    ("people.show", "/admin/people?help=yes"),
     ("certificates.show", "/admin/certificates?q=Ana"),
     ("certificates.show", "/admin/certificates?q=nadie"),
     ("requests.show", "/admin/requests?batch={batch}&person={person}"),
@@ -104,6 +118,7 @@ _MORE_PAGES: Final = (
     ("audit.show", "/admin/audit?since=nunca"),
     ("stamp.show", f"{HERE}/stamp?fontColor=no"),
     ("stamp.show", f"{HERE}/stamp?qr=yes&motivo=Conforme"),
+    ("stamp.show", f"{HERE}/stamp?design=classic"),
 )
 """Pages with a query: filters that find something, that find nothing, and faults."""
 _RIGHT: Final[dict[str, dict[str, str]]] = {
@@ -134,6 +149,7 @@ _RIGHT: Final[dict[str, dict[str, str]]] = {
     "webhooks.remove": {},
     "people.create": invitation(cuil="27301234568", email="eva@demo.example"),
     "person.renew": {"by_mail": "yes"},
+    "person.close_help": {},
     "person.unlock": {},
     "person.forget": {"address": "192.0.2.7"},
     "person.reset_totp": {},
@@ -141,6 +157,7 @@ _RIGHT: Final[dict[str, dict[str, str]]] = {
     "person.enable": {},
     "requests.create": {"integrator": "acme", "cuil": ANA_DIGITS, "days": "30"},
     "requests.cancel": {},
+    "requests.ask_again": {},
     "credentials.renew": {},
     "credentials.import_chain": {},
     "credentials.revoke": {"reason": "superseded"},
@@ -277,12 +294,10 @@ def note_forms(
 
 
 async def send(console: Console, form: PageForm, value: str) -> Answer:
-    """Send a form with one value in every field, and as if it were an old tab's."""
+    """Send a form with one value in every field, and all that its page hides in it."""
     console.clock.forward(60)
     fields = dict.fromkeys(form.shown, value)
     hidden = {**form.hidden, "csrf": console.csrf}
-    if "instead_of" in hidden:
-        hidden["instead_of"] = "old"
     if form.file and value:
         del hidden["csrf"]
         return await console.upload(form.path, b"no", "a.txt", **hidden, **fields)
@@ -299,12 +314,69 @@ async def sent_with_faults(pages: FormPages, forms: dict[str, PageForm]) -> None
         refused = 422 if endpoint == "login.enter" else 403
         assert stranger.status == refused, (endpoint, stranger)
         # A form with nothing to fill in has no other faults.
-        if form.shown or form.file or "instead_of" in form.hidden:
+        if form.shown or form.file:
             empty, wrong = [await send(console, form, value) for value in ("", _BAD)]
             assert empty.status == (303 if endpoint in _RIGHT_IF_EMPTY else 422), form
             assert wrong.status == (303 if endpoint in _RIGHT_IF_BAD else 422), form
+            if endpoint != _ONE_ANSWER:
+                # A page that asks for a code comes first, and keeps what was typed.
+                asked = set() if endpoint in RECENT else set(form.shown)
+                assert _unmarked(form.required & asked, empty) == set(), endpoint
+                bad = asked - _NEVER_MARKED - _TRIED_WITH_ANOTHER
+                assert _unmarked(bad, wrong) == set(), endpoint
             matrix.cell(endpoint, Way.FAULTS, empty.status)
             matrix.cell(endpoint, Way.FAULTS, wrong.status)
+
+
+def _unmarked(names: set[str], answer: Answer) -> set[str]:
+    """Return the fields at which a refused form says nothing."""
+    if answer.status != 422:
+        return set()
+    return {
+        name
+        for name in names - _NEVER_MARKED
+        if not name.startswith(("scope-", "event-")) and not answer.fault_of(name)
+    }
+
+
+async def sent_stale(pages: FormPages, endpoint: str, form: PageForm) -> None:
+    """Send a form as from a page that was opened before a change, and without version.
+
+    Nothing of it is done, and the page that comes back says so and can go on.
+    """
+    console, matrix = pages.console, pages.matrix
+    for version in ("old", ""):
+        fields = dict.fromkeys(form.shown, _BAD) | form.hidden
+        fields |= {"csrf": console.csrf, VERSION: version}
+        if form.file:
+            del fields["csrf"]
+            stale = await console.upload(form.path, b"no", "a.txt", **fields)
+        else:
+            stale = await console.send_form(form.path, fields)
+        matrix.cell(endpoint, Way.STALE, stale.status)
+        assert stale.status == 412, (endpoint, version, stale.text)
+        assert 'id="changed"' in stale.text, (endpoint, version)
+        fresh: dict[str, PageForm] = {}
+        note_forms(pages, form.path, stale, fresh)
+        # A new telephone begins with the password again.
+        if endpoint != "account.take_totp":
+            assert fresh[endpoint].hidden[VERSION] not in {"old", ""}, endpoint
+
+
+async def sent_without_a_page(pages: FormPages, forms: dict[str, PageForm]) -> None:
+    """Send a stale form about a credential whose page has no such form any more."""
+    renewal = forms["credentials.renew"].path
+    stale = await pages.console.post(renewal, **{VERSION: "old"})
+    pages.matrix.cell("credentials.renew", Way.STALE, stale.status)
+    assert stale.status == 412, stale
+
+
+async def sent_without_a_code(pages: FormPages) -> None:
+    """Send a form that cannot be undone when the last code is too old."""
+    pages.console.clock.forward(RECENT_FOR.total_seconds())
+    asked = await pages.console.post(f"{HERE}/vouch", allow="yes")
+    pages.matrix.cell("integrators.set_vouch", Way.FAULTS, asked.status)
+    assert 'name="code"' in asked.text, asked
 
 
 async def sent_right(
@@ -316,9 +388,14 @@ async def sent_right(
     """
     console = pages.console
     form = forms[endpoint]
+    if endpoint == "person.unlock":
+        await lock(console, PersonId(pages.values["person_id"][0]))
     fresh: dict[str, PageForm] = {}
     note_forms(pages, form.page, await console.get(form.page), fresh)
     form = fresh.get(endpoint, form)
+    assert (VERSION in form.hidden) == (endpoint in FORMS), (endpoint, form)
+    if endpoint in FORMS:
+        await sent_stale(pages, endpoint, form)
     fields = {**form.hidden, "csrf": console.csrf, **_fields(pages, endpoint, form)}
     if form.file:
         del fields["csrf"]
@@ -400,10 +477,13 @@ async def test_each_page_in_each_way(pages: FormPages) -> None:
     for endpoint in _RIGHT:
         await sent_right(pages, endpoint, forms)
     await opened(pages)
+    await sent_without_a_page(pages, forms)
+    await sent_without_a_code(pages)
 
     print(matrix.table())  # noqa: T201 (for a reader of the run)
     gets, posts = pages.endpoints["GET"], pages.endpoints["POST"]
     assert matrix.pages(Way.GET, 200) == gets - _REDIRECTS
     assert matrix.pages(Way.FAULTS, 403, 422) == posts
     assert matrix.pages(Way.RIGHT, 200, 303) == posts
+    assert matrix.pages(Way.STALE, 412) == FORMS.keys()
     assert matrix.templates == template_files(_TEMPLATES)

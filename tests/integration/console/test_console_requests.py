@@ -1,18 +1,27 @@
 """Requests made in the console, for one signer or several, and their refusals."""
 
 import hashlib
+import re
 from collections.abc import AsyncIterator
+from html import unescape
 from pathlib import Path
 
 import pytest
 from sqlalchemy import update
 
-from appliance.core.database.tables import signature_request
+from appliance.core.database.tables import credential, signature_request
 from appliance.domain.audit import AuditEvent
+from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import RequestId
-from appliance.domain.vocab import EventKind, RequestState
+from appliance.domain.vocab import CredentialState, EventKind, RequestState
 from appliance.requests.request_store import RequestStore
-from tests.integration.console.forms import ANA, LUIS, audited, open_acme_console
+from tests.integration.console.forms import (
+    ANA,
+    LUIS,
+    audited,
+    failed_request,
+    open_acme_console,
+)
 from tests.support.factories.fake_sandbox import BAD_PDF, DAMAGED_PDF
 from tests.support.installation.console import NAME, PDF, Console
 
@@ -260,6 +269,107 @@ async def test_reason_is_a_sentence_with_its_remedy(console: Console) -> None:
     text = (await console.get(f"/admin/requests/{number}")).text
     assert "SIGNING_FAILED" not in text
     assert "volvé a pedir la firma" in text
+
+
+async def test_what_failed_for_good_is_not_told_as_tried_again(
+    console: Console,
+) -> None:
+    """Whatever its code: the page says why, and offers to ask again."""
+    await console.person()
+    request = await failed_request(console)
+    for code in ErrorCode:
+        async with console.services.store.write() as transaction:
+            await transaction.connection.execute(
+                update(signature_request).values(reason=code.value)
+            )
+        page = unescape((await console.get(f"/admin/requests/{request}")).text)
+        assert not re.search("(?<!No )se reintenta", page), code
+        assert "Pedir de nuevo" in page
+
+
+async def test_failed_request_names_its_tsa_and_what_it_said(console: Console) -> None:
+    """As the audit has it from the moment of the failure."""
+    await console.person()
+    request = await failed_request(console)
+    async with console.services.store.write() as transaction:
+        why: dict[str, object] = {"reason": "TSA_UNAVAILABLE", "tsa": "sello"}
+        why["cause"] = "HTTP status 503"
+        transaction.audit.add(
+            AuditEvent(EventKind.REQUEST_FAILED, "system", request=request, detail=why)
+        )
+
+    page = unescape((await console.get(f"/admin/requests/{request}")).text)
+
+    assert "No se pudo obtener un sello de tiempo dentro del plazo" in page
+    assert "Autoridad de sellado de tiempo: sello." in page
+    assert "Dijo: HTTP status 503" in page
+
+
+async def test_failed_request_is_asked_again(console: Console) -> None:
+    """A new request of the same document to the same signers, which leads to it."""
+    await console.person()
+    await console.person(LUIS)
+    await console.upload(
+        "/admin/requests",
+        PDF,
+        "a.pdf",
+        integrator="acme",
+        cuil=ANA,
+        then=LUIS,
+        days="9",
+    )
+    store = console.services.store
+    async with store.write() as transaction:
+        for number, reason in ((1, "TSA_UNAVAILABLE"), (2, "PROCESS_ENDED")):
+            await transaction.connection.execute(
+                update(signature_request)
+                .where(signature_request.c.id == number)
+                .values(state=RequestState.FAILED.value, reason=reason)
+            )
+    assert "Pedir de nuevo" not in (await console.get("/admin/requests/2")).text
+
+    answer = await console.post("/admin/requests/1/again")
+
+    assert answer.location == "/admin/requests/3"
+    assert "reemplaza a la que falló" in (await console.get(answer.location)).text
+    async with store.read() as transaction:
+        views = [await RequestStore(transaction).get(RequestId(n)) for n in range(1, 5)]
+    old, _, first, second = [view for view in views if view is not None]
+    assert (first.state, second.state) == (RequestState.PENDING, RequestState.WAITING)
+    assert (first.sha256, first.document_name) == (old.sha256, old.document_name)
+    assert first.expires == old.expires
+    assert first.process == second.process != old.process
+
+
+@pytest.mark.parametrize("state", [RequestState.PENDING, RequestState.CANCELLED])
+async def test_only_what_failed_is_asked_again(
+    console: Console, state: RequestState
+) -> None:
+    """Else the page says so, and nothing is made."""
+    await console.person()
+    request = await console.request("20055361682")
+    async with console.services.store.write() as transaction:
+        await transaction.connection.execute(
+            update(signature_request).values(state=state.value)
+        )
+    answer = await console.post(f"/admin/requests/{request}/again")
+    assert answer.status == 409
+    assert (await console.get("/admin/requests/2")).status == 404
+
+
+async def test_request_whose_signer_cannot_sign_says_so(console: Console) -> None:
+    """Once the certificate is revoked, with what to do; not before, nor when signed."""
+    person = await console.person()
+    request = await console.request("20055361682")
+    said, path = "Esta solicitud no se puede firmar", f"/admin/requests/{request}"
+    assert said not in (await console.get(path)).text
+    async with console.services.store.write() as transaction:
+        await transaction.connection.execute(
+            update(credential)
+            .where(credential.c.person == person)
+            .values(state=CredentialState.REVOKED.value)
+        )
+    assert said in (await console.get(path)).text
 
 
 async def test_pending_request_is_cancelled_after_being_asked(console: Console) -> None:

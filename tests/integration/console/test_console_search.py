@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert, select, update
 
 from appliance.console import views as console_views
 from appliance.core.database import tables
@@ -22,8 +22,9 @@ from appliance.domain.console import (
     RequestRow,
     read_search,
 )
+from appliance.domain.credentials import CredentialView
 from appliance.domain.ids import PersonId, RequestId
-from appliance.domain.vocab import EventKind
+from appliance.domain.vocab import EventKind, RevocationReason
 from tests.support.installation.console import Console
 from tests.support.installation.installation import Installation
 
@@ -124,6 +125,46 @@ async def test_request_is_found_by_its_signer(crowd: Crowd) -> None:
     assert len(luis) == console_views.PAGE
 
 
+@pytest.mark.parametrize(
+    ("text", "is_anas"),
+    [
+        ("Núñez Ana", True),
+        ("nunez  ANA", True),
+        ("ana poder", True),
+        ("poder.pdf 05536168", True),
+        ("maria 20-05536168-2", True),
+        ("a b c d e f g h ana maria", False),
+        ("ana factura", False),
+        ("ana pena", False),
+    ],
+)
+async def test_request_holds_each_word_of_the_text(
+    crowd: Crowd, text: str, is_anas: bool
+) -> None:
+    """In any order, in the document's name or the signer's; all of them, not some."""
+    wanted = [crowd.anas] if is_anas else []
+    assert numbers(await crowd.requests(text)) == wanted
+
+
+async def test_every_box_finds_what_holds_both_words(crowd: Crowd) -> None:
+    """People, certificates, audit and integrators, whichever word comes first."""
+    views, expiry = crowd.site.front.views, crowd.site.front.expiry
+    for text in ("nunez ana", "ana nunez", "05536168 ana"):
+        people = await views.people(PeopleFilter(text=text))
+        assert [row.id for row in people.rows] == [crowd.ana], text
+        ends = await expiry.signers(text=text)
+        assert [row.person for row in ends.rows] == [crowd.ana], text
+        audit = (await views.audit(AuditFilter(text=text))).page.rows
+        assert EventKind.PERSON_INVITED in {row.event.event for row in audit}, text
+    for text in ("nunez pena", "ana angel"):
+        assert (await views.people(PeopleFilter(text=text))).rows == ()
+        assert (await expiry.signers(text=text)).rows == ()
+        assert (await views.audit(AuditFilter(text=text))).page.rows == ()
+    for text, codes in (("s.a. acme", ["acme"]), ("acme otra", [])):
+        found = (await views.listed_integrators(IntegratorFilter(text=text))).rows
+        assert [row.code for row in found] == codes, text
+
+
 async def test_other_filters_hold_for_the_number_too(crowd: Crowd) -> None:
     """A number of somebody else's request is not shown among somebody's."""
     assert numbers(await crowd.requests(str(crowd.anas), person=crowd.ana)) == [
@@ -188,6 +229,44 @@ async def test_people_are_looked_through_in_spans(
     assert first.following
     second = await views.people(PeopleFilter(text="ana"), first.following)
     assert [row.id for row in second.rows] == [crowd.ana]
+
+
+async def test_revoked_certificates_are_found_and_paged(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The latest first, each once; by name and serial number among all of them."""
+    site, views = crowd.site, crowd.site.front.views
+    held: list[CredentialView] = []
+    for person in (crowd.luis, crowd.ana):
+        (one,) = await site.front.credentials.of(person)
+        await site.front.credentials.revoke(
+            one.id, RevocationReason.SUPERSEDED, "operator"
+        )
+        now = site.clock.now() + timedelta(minutes=len(held))
+        await execute(
+            site,
+            (
+                update(tables.certificate)
+                .where(tables.certificate.c.credential == one.id)
+                .values(revoked_at=now, reason=RevocationReason.SUPERSEDED.value),
+            ),
+        )
+        held.append(one)
+    monkeypatch.setattr(console_views, "PAGE", 1)
+
+    first = await views.revoked()
+    assert first.following is not None
+    second = await views.revoked("", first.following)
+    assert [row.person for row in (*first.rows, *second.rows)] == [
+        crowd.ana,
+        crowd.luis,
+    ]
+    assert second.following is None
+    assert first.rows[0].serial == held[1].serial
+    assert first.rows[0].reason is RevocationReason.SUPERSEDED
+    for text in ("nunez ana", held[1].serial):
+        assert [row.person for row in (await views.revoked(text)).rows] == [crowd.ana]
+    assert (await views.revoked("nadie")).rows == ()
 
 
 async def test_audit_tells_what_somebody_did_and_had_done(

@@ -112,10 +112,10 @@ def test_file_that_is_not_there_is_what_was_asked_for(
     """Whichever command names it: a sentence, and exit status 1."""
     absent = str(tmp_path / "absent")
 
-    with pytest.raises(SystemExit, match="absent: cannot be read") as ended:
-        run(*(word.format(absent) for word in words))
+    status, said = run(*(word.format(absent) for word in words))
 
-    assert isinstance(ended.value.code, str), "which is status 1, and is told"
+    assert status == 1
+    assert f"{absent}: cannot be read (No such file or directory)\n" in said
 
 
 def test_requests_are_listed_with_their_signers(run: Run) -> None:
@@ -132,8 +132,9 @@ def test_wrong_tries_are_forgotten_at_the_command_line(run: Run) -> None:
     status, said = run("console-user", "unblock", "eva", "--address", "192.0.2.1")
     assert status == 0
     assert "eva: wrong tries forgotten: 0\n" in said
-    with pytest.raises(SystemExit, match="is no IP address"):
-        run("console-user", "unblock", "eva", "--address", "http://[")
+    wrong = run("console-user", "unblock", "eva", "--address", "http://[")
+    assert wrong[0] == 2
+    assert "is no IP address" in wrong[1]
     status, said = run("console-user", "unblock", "nadie")
     assert status != 0
     status, said = run("person", "unblock", "20-26756539-3")

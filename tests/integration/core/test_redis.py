@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -12,6 +13,7 @@ import pytest
 from redis import Redis
 
 from appliance.bootstrap import WorkChannel, open_core
+from appliance.core import metrics
 from appliance.core.messaging import (
     RedisCompletionNotifier,
     RedisWorkNotifier,
@@ -90,6 +92,25 @@ async def notify_until_heard(
             )
     for each in hearing:
         each.cancel()
+
+
+def connected() -> float | None:
+    """The figure of whether the worker hears Redis; NaN before and after it works."""
+    return metrics.REGISTRY.get_sample_value("rubrica_redis_connected")
+
+
+async def test_only_a_redis_that_is_away_is_told_as_away(
+    settings: Settings, redis_server: RedisServer
+) -> None:
+    """A worker that starts or ends says nothing of Redis."""
+    metrics.BELL_CONNECTED.set(math.nan)
+    async with worker(settings):
+        await until(lambda: connected() == 1)
+        redis_server.kill()
+        await until(lambda: connected() == 0)
+        redis_server.start()
+        await until(lambda: connected() == 1)
+    assert math.isnan(connected() or math.nan)
 
 
 async def all_heard(server: RedisServer) -> None:

@@ -14,6 +14,8 @@ from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from structlog.testing import capture_logs
 
+from admin_ui.edits import FORMS
+from appliance.api.wire.versions import VERSIONED
 from appliance.cli import main
 from appliance.cli.installation.database import roles_sql
 from appliance.core.database.engines import database_url, open_engines
@@ -23,9 +25,11 @@ from appliance.core.database.rights import OWNER, Role
 from appliance.core.database.table_version import table_version
 from appliance.core.database.tables import integrator
 from appliance.core.database.tables import person as person_table
+from appliance.core.edit_version_store import EditStore
 from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import SystemClock
+from appliance.domain.edit_subjects import Subject
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId, RequestId, new_id
 from appliance.domain.vocab import EventKind, PersonState
@@ -215,6 +219,34 @@ async def test_every_role_writes_its_audit(
                 transaction.audit.add(_EVENT)
     finally:
         await store.close()
+
+
+_EDITED = [
+    *(
+        (Role.ADMIN, subject)
+        for subject in sorted({form.subject for form in FORMS.values()})
+    ),
+    *((Role.API, subject) for subject in VERSIONED),
+]
+"""What each role lets people and programs edit."""
+
+
+@pytest.mark.parametrize(("role", "subject"), _EDITED)
+async def test_role_locks_and_reads_what_it_edits(
+    cluster: SeparateUsers, tmp_path: Path, role: Role, subject: Subject
+) -> None:
+    """No lock and no value of a version needs a right that the role has not."""
+    engines = open_engines(settings_in(tmp_path, cluster.url(role.value)))
+    store = Database(engines, SystemClock(), _NAMES[role])
+    try:
+        async with store.write() as transaction:
+            edits = EditStore(transaction)
+            await edits.lock(subject, "7")
+            values = await edits.values(subject, "7")
+    finally:
+        await store.close()
+
+    assert not any(values.values())
 
 
 @pytest.mark.parametrize("role", list(Role))

@@ -344,7 +344,7 @@ async def test_object_that_changes_under_a_reader_ends_it(
         async for piece in stream.pieces:
             given += piece
     except ApplianceError as exc:
-        refused = exc.code is ErrorCode.STORE_UNAVAILABLE
+        refused = exc.code is ErrorCode.DOCUMENT_DAMAGED
 
     assert refused
     assert LARGE.startswith(given)

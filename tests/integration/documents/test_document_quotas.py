@@ -105,9 +105,9 @@ async def test_what_was_replaced_goes_soon(tmp_path: Path, each_url: str) -> Non
         assert await swept(services) == 1
         assert files(tmp_path) == 1
         await bring(services, session, pdf("3"))
-        name, stream = await services.framing.document(await services.again(session))
+        shown, stream = await services.framing.document(await services.again(session))
         assert b"".join([piece async for piece in stream.pieces]) == pdf("3")
-        assert name == "a.pdf"
+        assert shown.name == "a.pdf"
 
 
 async def test_what_was_not_signed_goes_after_the_sessions_end(

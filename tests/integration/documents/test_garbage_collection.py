@@ -239,7 +239,7 @@ async def test_key_is_made_once_and_shredded_for_good(core: CoreFixture) -> None
     assert not await keys.shred(integrator)
     with pytest.raises(ApplianceError) as caught:
         await documents.get(integrator, sha256)
-    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+    assert caught.value.code is ErrorCode.DOCUMENT_DAMAGED
     assert await documents.put(integrator, b"secret") == sha256
     assert await documents.get(integrator, sha256) == b"secret"
     audited = await core.audited()

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
+from appliance.core import metrics
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
@@ -110,7 +112,7 @@ async def test_document_of_one_integrator_is_absent_for_another(
     """The same bytes are not shared between tenants."""
     await store.put(ONE, PDF)
 
-    assert await refusal(store, TWO, SHA256) is ErrorCode.STORE_UNAVAILABLE
+    assert await refusal(store, TWO, SHA256) is ErrorCode.DOCUMENT_DAMAGED
 
 
 async def test_empty_document_is_kept(store: BlobMaintenance) -> None:
@@ -124,12 +126,36 @@ async def test_empty_document_is_kept(store: BlobMaintenance) -> None:
 async def test_altered_document_is_not_given_out(
     store: BlobMaintenance, document_storage: DocumentStorage, altered: bytes
 ) -> None:
-    """What was cut, grown or changed where it lies is `STORE_UNAVAILABLE`."""
+    """What was cut, grown or changed where it lies is `DOCUMENT_DAMAGED`."""
     await store.put(ONE, PDF)
     (name,) = document_storage.names()
     document_storage.write(name, altered)
 
-    assert await refusal(store, ONE, SHA256) is ErrorCode.STORE_UNAVAILABLE
+    assert await refusal(store, ONE, SHA256) is ErrorCode.DOCUMENT_DAMAGED
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+async def test_damaged_document_is_reported(
+    store: BlobMaintenance, document_storage: DocumentStorage, *, is_missing: bool
+) -> None:
+    """In the log by its name, and in the figures that health and alerts read."""
+    await store.put(ONE, PDF)
+    (name,) = document_storage.names()
+    if is_missing:
+        document_storage.remove(name)
+    else:
+        document_storage.write(name, b"other")
+    metrics.DOCUMENT_DAMAGED.set(0)
+
+    with capture_logs() as said:
+        assert await refusal(store, ONE, SHA256) is ErrorCode.DOCUMENT_DAMAGED
+
+    (line,) = [each for each in said if each["event"] == "document.damaged"]
+    assert (line["integrator"], line["sha256"]) == (ONE, SHA256)
+    assert line["kind"] == ("missing" if is_missing else "altered")
+    assert metrics.REGISTRY.get_sample_value(
+        "rubrica_document_damaged_timestamp_seconds"
+    )
 
 
 async def test_altered_document_is_whole_again_when_kept_again(
@@ -259,7 +285,7 @@ async def test_group_is_read_and_kept_each_by_itself(
     found = await store.get_all(wanted)
     assert (found[0], found[2]) == (b"%PDF-1.7 two", PDF)
     assert isinstance(found[1], ApplianceError)
-    assert found[1].code is ErrorCode.STORE_UNAVAILABLE
+    assert found[1].code is ErrorCode.DOCUMENT_DAMAGED
 
 
 async def test_key_that_cannot_be_had_is_its_owners_matter(folder: Path) -> None:

@@ -52,6 +52,15 @@ async def read_whole(documents: BlobMaintenance, sha256: str) -> bytes:
     return content
 
 
+async def read_part(
+    documents: BlobMaintenance, sha256: str, start: int, end: int
+) -> bytes:
+    """Some of a document as a reader of one page takes it."""
+    stream = await documents.stream(ONE, sha256)
+    assert stream.part is not None
+    return b"".join([piece async for piece in stream.part(start, end)])
+
+
 @pytest.mark.parametrize(
     "size",
     [0, 1, FIRST - 1, FIRST, FIRST + 1, FIRST + REST, FIRST + REST + 1, 3 * MIB],
@@ -65,6 +74,22 @@ async def test_any_size_reads_back(documents: BlobMaintenance, size: int) -> Non
     assert sha256 == hashlib.sha256(content).hexdigest()
     assert await documents.get(ONE, sha256) == content
     assert await read_whole(documents, sha256) == content
+
+
+EDGES = (0, 1, FIRST - 1, FIRST, FIRST + 1, FIRST + REST, FIRST + REST + 1)
+"""Offsets about which the segments of a file meet."""
+
+
+@pytest.mark.parametrize("size", [1, FIRST, FIRST + 1, FIRST + REST, 3 * MIB])
+async def test_any_range_reads_back(documents: BlobMaintenance, size: int) -> None:
+    """From and to each segment's end, and nothing more than was asked for."""
+    content = os.urandom(size)
+    sha256 = await documents.put(ONE, content)
+    offsets = sorted({min(each, size) for each in (*EDGES, size - 1, size)})
+
+    for start in offsets[:-1]:
+        for end in (each for each in offsets if each > start):
+            assert await read_part(documents, sha256, start, end) == content[start:end]
 
 
 async def test_parts_are_one_document(documents: BlobMaintenance) -> None:
@@ -150,7 +175,45 @@ async def test_harmed_file_does_not_open(
     for read in (documents.get(ONE, sha256), read_whole(documents, sha256)):
         with pytest.raises(ApplianceError) as caught:
             await read
-        assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+        assert caught.value.code is ErrorCode.DOCUMENT_DAMAGED
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda file: file[:-1],
+        lambda file: file[: len(MAGIC) + 2 * MIB],
+        lambda file: file + b"x",
+        without_segment(1),
+        without_segment(2),
+        two_swapped,
+    ],
+)
+async def test_range_of_a_file_of_another_length_or_order_does_not_open(
+    documents: BlobMaintenance, document_storage: DocumentStorage, harm: Harm
+) -> None:
+    """Not even where its own segment is right: the size told with it would be wrong."""
+    sha256 = await documents.put(ONE, PDF)
+    name = name_of(ONE, sha256)
+    document_storage.write(name, harm(document_storage.read(name)))
+
+    with pytest.raises(ApplianceError) as caught:
+        await read_part(documents, sha256, FIRST + 1, FIRST + REST + 2)
+
+    assert caught.value.code is ErrorCode.DOCUMENT_DAMAGED
+
+
+async def test_range_is_refused_for_its_own_segment_alone(
+    documents: BlobMaintenance, document_storage: DocumentStorage
+) -> None:
+    """One bit in the second segment: the first is read, the second is not."""
+    sha256 = await documents.put(ONE, PDF)
+    name = name_of(ONE, sha256)
+    document_storage.write(name, flipped(2 * MIB - 9)(document_storage.read(name)))
+
+    assert await read_part(documents, sha256, 5, FIRST) == PDF[5:FIRST]
+    with pytest.raises(ApplianceError):
+        await read_part(documents, sha256, FIRST, FIRST + 1)
 
 
 async def test_stream_gives_nothing_past_what_is_right(
@@ -196,7 +259,7 @@ async def test_file_in_anothers_place_does_not_open(
     for integrator, wanted in ((ONE, sha256), (TWO, other)):
         with pytest.raises(ApplianceError) as caught:
             await documents.get(integrator, wanted)
-        assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+        assert caught.value.code is ErrorCode.DOCUMENT_DAMAGED
     assert await documents.get(ONE, other) == PDF + b"\n"
 
 
@@ -210,7 +273,10 @@ async def test_document_of_before_is_read_and_encrypted(
 
     assert await documents.get(ONE, sha256) == PDF
     assert await read_whole(documents, sha256) == PDF
+    # A part of it could not be checked.
+    assert (await documents.stream(ONE, sha256)).part is None
     assert await documents.encrypt(ONE, sha256) is True
+    assert await read_part(documents, sha256, 3, 9) == PDF[3:9]
     assert await documents.encrypt(ONE, sha256) is False
 
     assert document_storage.read(name).startswith(MAGIC)
@@ -246,5 +312,5 @@ async def test_shredded_integrators_documents_do_not_open(
     with pytest.raises(ApplianceError) as caught:
         await documents.get(ONE, sha256)
 
-    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+    assert caught.value.code is ErrorCode.DOCUMENT_DAMAGED
     assert await documents.get(TWO, sha256) == PDF

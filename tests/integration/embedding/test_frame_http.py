@@ -83,6 +83,33 @@ async def test_later_init_supersedes_the_bearer(frame: Frame) -> None:
     assert await problem(answer) == (401, "SESSION_SUPERSEDED")
 
 
+async def test_token_of_another_session_opens_nothing_unless_it_is_adopted(
+    frame: Frame,
+) -> None:
+    """A page that is being left must not answer for the one that comes."""
+    own, other = await frame.services.token(), await frame.services.token()
+    page = await frame.services.services.sessions.page(own, None)
+    body = {"page": page.session_public_id, "init": init_of(other)}
+    refused = await (await frame.call("init", body=body)).get_json()
+    adopted = await (await frame.call("init", body={**body, "adopt": True})).get_json()
+
+    assert refused == {"isOther": True}
+    assert adopted["session"]["id"] != page.session_public_id
+    assert (await frame.call("state", adopted["bearer"])).status_code == 200
+
+
+async def test_session_that_has_a_page_of_its_own_is_not_adopted(frame: Frame) -> None:
+    """Its token was in an address: that page answers."""
+    own, other = await frame.services.token(), await frame.services.token()
+    page = await frame.services.services.sessions.page(own, None)
+    await frame.page(other)
+    body = {"page": page.session_public_id, "init": init_of(other), "adopt": True}
+
+    answer = await frame.call("init", body=body)
+
+    assert await answer.get_json() == {"isOther": True}
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [

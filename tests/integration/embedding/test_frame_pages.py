@@ -186,6 +186,46 @@ async def test_token_is_stripped_by_the_first_line_of_the_first_script(
     assert token not in body
 
 
+IMPORT = re.compile(
+    r'^(?:import|\} from|import .* from) ?.*"\./(\w+\.js)";', re.MULTILINE
+)
+
+
+def imported_by(name: str, assets: Assets) -> set[str]:
+    """A module, and every module that it needs."""
+    found, todo = set[str](), [name]
+    while todo:
+        found.add(each := todo.pop())
+        text = assets.files[each].content.decode()
+        todo += [one for one in IMPORT.findall(text) if one not in found]
+    return found
+
+
+async def test_page_names_all_that_its_modules_need(
+    frame: Frame, assets: Assets
+) -> None:
+    """Nothing is found out only when something else has come."""
+    body = await text(await frame.page(await frame.services.token()))
+    preloaded = re.findall(r'<link rel="modulepreload" href="([^"]+)">', body)
+    words = re.findall(r'<link rel="preload" href="([^"]+)" as="fetch"', body)
+
+    needed = {f"{assets.base}/{name}" for name in imported_by("main.js", assets)}
+    assert len(needed) > 20
+    assert {*preloaded} == needed
+    assert words == [f"{assets.base}/strings/{boot_of(body)['language']}.json"]
+    assert body.index("boot.js") < body.index("modulepreload")
+
+
+async def test_page_that_is_loaded_again_knows_it(frame: Frame) -> None:
+    """Its address has no token any more."""
+    token = await frame.services.token()
+    first = boot_of(await text(await frame.page(token)))
+    again = await frame.client.get(f"/embed/?s={first['session']}")
+
+    assert first["isReloaded"] is False
+    assert boot_of(await text(again))["isReloaded"] is True
+
+
 async def test_page_has_nothing_inline(frame: Frame) -> None:
     """No inline script, style or handler: only data."""
     body = await text(await frame.page(await frame.services.token()))
@@ -221,6 +261,7 @@ async def test_boot_data_are_no_secret(frame: Frame) -> None:
     assert set(boot) == {
         "kind",
         "session",
+        "isReloaded",
         "integrator",
         "origins",
         "environment",
@@ -230,6 +271,11 @@ async def test_boot_data_are_no_secret(frame: Frame) -> None:
         "statics",
         "pdfjs",
         "home",
+        "help",
+        "mailed",
+        "installation",
+        "contact",
+        "contactHref",
     }
     assert boot["prefix"] == "svc"
 
@@ -355,6 +401,7 @@ async def test_page_is_under_embed_in_both_environments(
     }
     async with Installation(tmp_path, migrated_url, **top).frame_services() as services:
         front = SimpleNamespace(
+            help_requests=None,
             settings=services.services.settings,
             clock=services.services.clock,
             sessions=services.services.sessions,
@@ -372,7 +419,10 @@ async def test_page_is_under_embed_in_both_environments(
         body = await text(await client.get(f"/embed/?sessionToken={token}"))
 
     assert boot_of(body)["environment"] == environment
-    assert f'<p class="ribbon {environment.lower()}">{environment}</p>' in body
+    # PREPROD is no word for a signer.
+    said = {"PREPROD": "PRUEBA", "PROD": "PROD"}[environment]
+    ribbon = f'<p class="ribbon {environment.lower()}" title="{environment}">{said}</p>'
+    assert ribbon in body
 
 
 async def test_integrator_is_shown_by_logo_or_initial(frame: Frame) -> None:

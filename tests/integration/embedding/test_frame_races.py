@@ -242,8 +242,8 @@ async def test_document_is_that_of_the_request_that_was_chosen_meanwhile(
     matched = await frame_services.again(taken.session)
     await frame_services.framing.prove(matched, frame_services.code(someone), ADDRESS)
 
-    name, _ = await frame_services.framing.document(before)
+    shown, _ = await frame_services.framing.document(before)
 
-    assert name == "a.pdf"
+    assert shown.name == "a.pdf"
     # Reading is no proof of having been shown it: the page says so when it was.
     assert await frame_services.services.audited(EventKind.REQUEST_VIEWED) == []

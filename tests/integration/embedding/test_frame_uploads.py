@@ -45,6 +45,30 @@ async def test_one_document_at_a_time(frame: Frame) -> None:
     assert frame.app.extensions["rubrica.budget"].held == 0
 
 
+async def test_document_is_read_by_ranges(frame: Frame) -> None:
+    """Page by page as it is needed; of no document but the one that the page knows."""
+    bearer, _ = await frame.opened()
+    taken = await frame.call("document", bearer, data=PDF, headers=_NAME)
+    sha256 = (await taken.get_json())["document"]["sha256"]
+    tagged = {"If-Range": f'"{sha256}"'}
+
+    first = await frame.call("document", bearer, headers={"Range": "bytes=0-3"})
+    rest = await frame.call("document", bearer, headers={"Range": "bytes=4-", **tagged})
+    changed = await frame.call("document", bearer, data=PDF + b"\n", headers=_NAME)
+    other = await frame.call(
+        "document", bearer, headers={"Range": "bytes=4-", **tagged}
+    )
+
+    assert [first.status_code, rest.status_code, changed.status_code] == [206, 206, 200]
+    parts = [await each.get_data(as_text=False) for each in (first, rest)]
+    assert b"".join(parts) == PDF
+    assert first.headers["ETag"] == rest.headers["ETag"] == tagged["If-Range"]
+    assert first.headers["Content-Range"] == f"bytes 0-3/{len(PDF)}"
+    # The whole of it, and by another tag: nothing is put together of two documents.
+    assert other.status_code == 200
+    assert other.headers["ETag"] != tagged["If-Range"]
+
+
 async def test_session_and_integrator_hold_the_body(frame: Frame) -> None:
     """It counts as the session's and as its integrator's."""
     bearer, _ = await frame.opened()

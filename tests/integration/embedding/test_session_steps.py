@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.embedding import EmbedSessionState, LegalWord
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, CodeUsedError, ErrorCode
 from appliance.domain.vocab import (
     CredentialState,
     EventKind,
@@ -166,7 +166,7 @@ async def test_dni_with_another_address_tells_nothing(
 
 
 async def test_code_works_once(frame_services: FrameServices) -> None:
-    """The same code in another session is not right."""
+    """In another session it is said to be used; it counts as no wrong try."""
     someone = await frame_services.add_person()
     sessions = []
     for _ in range(2):
@@ -178,10 +178,18 @@ async def test_code_works_once(frame_services: FrameServices) -> None:
     code = frame_services.code(someone)
     await frame_services.framing.prove(sessions[0], code, ADDRESS)
 
-    await refused(
-        frame_services.framing.prove(sessions[1], code, ADDRESS), ErrorCode.OTP_INVALID
+    for _ in range(3):
+        with pytest.raises(CodeUsedError) as caught:
+            await frame_services.framing.prove(sessions[1], code, ADDRESS)
+        assert caught.value.code is ErrorCode.OTP_INVALID
+        assert caught.value.extras["nextCodeIn"] in range(1, 31)
+    wrong = await frame_services.services.audited(EventKind.SESSION_OTP_WRONG)
+    assert [event.detail["codeUsed"] for event in wrong] == [True] * 3
+    frame_services.services.clock.forward(30)
+    view = await frame_services.framing.prove(
+        sessions[1], frame_services.code(someone), ADDRESS
     )
-    assert len(await frame_services.services.audited(EventKind.SESSION_OTP_WRONG)) == 1
+    assert view.signer is not None
 
 
 async def test_wrong_codes_delay_here_and_nowhere_else(

@@ -438,6 +438,17 @@ async def test_mistake_is_shown_at_its_field_and_changes_nothing(
             "Usá 8 caracteres o más.",
         ),
         (
+            {
+                "signing_password": "Contraseña1",
+                "signing_password_again": "Contraseña1",
+            },
+            "Esta contraseña la usa mucha gente: elegí otra.",
+        ),
+        (
+            {"login_password": CUIL, "login_password_again": CUIL},
+            "Tu nombre, tu CUIL o tu correo se adivinan fácil: elegí otra.",
+        ),
+        (
             {"login_password": "ñ" * 600, "login_password_again": "ñ" * 600},
             "Esa contraseña es demasiado larga.",
         ),

@@ -15,7 +15,7 @@ from appliance.api.app import create_api
 from appliance.core.database import tables
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import Person
+from appliance.domain.identity import Person, cuils_of
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.ports import DocumentBytes
@@ -115,7 +115,8 @@ async def test_made_up_signer_has_all_that_signing_in_takes(
 async def test_what_is_asked_for_is_as_asked(api_services: ApiServices) -> None:
     """Name, CUIL, address and language; a name that the mark leaves no room for not."""
     acme = await asking(api_services, "acme")
-    asked = SignerForTestsOrder("Ana Ruiz", "20055361682", "ana@example.org", "en")
+    cuil = cuils_of("98000001")[0]
+    asked = SignerForTestsOrder("Ana Ruiz", cuil, "ana@a.prueba.invalid", "en")
     made = await api_services.signers_for_tests.create(acme, asked)
 
     assert made.person.name == f"{MARK} · Ana Ruiz"
@@ -126,6 +127,27 @@ async def test_what_is_asked_for_is_as_asked(api_services: ApiServices) -> None:
     for name in ("x" * 43, "7", "a\u202eb", "Ana 🙂", "משה"):
         with pytest.raises(FieldInvalidError, match="nombre"):
             await api_services.signers_for_tests.create(acme, SignerForTestsOrder(name))
+
+
+@pytest.mark.parametrize(
+    ("field", "order"),
+    [
+        ("cuil", SignerForTestsOrder(cuil="20055361682")),
+        ("email", SignerForTestsOrder(email="ana@example.org")),
+        ("email", SignerForTestsOrder(email="ana@prueba.invalid.example")),
+        ("email", SignerForTestsOrder(email="ana@xprueba.invalid")),
+    ],
+)
+async def test_nobody_real_is_kept_out_by_a_test_signer(
+    api_services: ApiServices, field: str, order: SignerForTestsOrder
+) -> None:
+    """CUIL and address are of the ranges that nobody real has."""
+    acme = await asking(api_services, "acme")
+
+    with pytest.raises(FieldInvalidError, match=field):
+        await api_services.signers_for_tests.create(acme, order)
+
+    assert await api_services.signers_for_tests.page(acme.integrator.id, None, 1) == []
 
 
 async def test_others_see_nobody(api_services: ApiServices) -> None:

@@ -36,7 +36,12 @@ from tests.support.factories.signing_host import (
     password_attempts,
     signing_front,
 )
-from tests.support.installation.record import PASSWORD, CoreFixture, new_credential
+from tests.support.installation.record import (
+    DATA_KEY,
+    PASSWORD,
+    CoreFixture,
+    new_credential,
+)
 
 INNER: Final = b"a private key, wrapped by an HSM"
 LOGIN: Final = b"una clave de ingreso"
@@ -138,7 +143,7 @@ async def locked_key_services(
     hosts, shielded = host.hosts(core.store, core.clock), Shielded()
     signing = signing_front(core, host, passwords, limits, shielded)
     change = PasswordChange(
-        core.store, attempts, passwords, logins, INSTALLATION, shielded
+        core.store, attempts, passwords, logins, INSTALLATION, shielded, DATA_KEY
     )
     asks = issuing(core.store, core.clock, hosts, passwords)
     return LockedKeyServices(

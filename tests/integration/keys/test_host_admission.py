@@ -200,22 +200,37 @@ def test_key_is_shown_alike_each_time(
     [
         ("admit",),
         ("admit", "host"),
-        ("admit", "host", "no-key"),
-        ("admit", "host", "MCowBQYDK2VwAyEA"),
-        ("admit", "a host", key_text(A)),
-        ("admit", "../host", key_text(A)),
-        ("admit", "host/1", key_text(A)),
         ("admit", "", key_text(A)),
         ("admit", "host", key_text(A), "--list"),
         ("admit", "host", key_text(A), "--remove", "host"),
     ],
     ids=str,
 )
-def test_what_is_no_host_is_refused(
+def test_command_that_names_no_host_is_wrong(
     file: Path, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With words, and nothing is written."""
-    assert rubrica(file, *arguments) == 78
+    assert rubrica(file, *arguments) == 2
+
+    assert capsys.readouterr().err.strip()
+    assert not (file.parent / "pki" / "signing-hosts").exists()
+
+
+@pytest.mark.parametrize(
+    ("host", "key"),
+    [
+        ("host", "no-key"),
+        ("host", "MCowBQYDK2VwAyEA"),
+        ("a host", key_text(A)),
+        ("../host", key_text(A)),
+        ("host/1", key_text(A)),
+    ],
+)
+def test_what_is_no_host_is_refused(
+    file: Path, host: str, key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same of a name or a key that is none."""
+    assert rubrica(file, "admit", host, key) == 78
 
     assert capsys.readouterr().err.strip()
     assert not (file.parent / "pki" / "signing-hosts").exists()

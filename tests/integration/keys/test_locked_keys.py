@@ -296,6 +296,20 @@ async def test_login_password_is_refused_as_the_new_one(
     assert await plain.opened() == INNER
 
 
+async def test_weak_password_is_no_new_one(plain: LockedKeyServices) -> None:
+    """A common one, or the person's CUIL: refused before anything is tried."""
+    async with plain.core.store.read() as transaction:
+        person = await PersonStore(transaction).get(plain.signer.person)
+    assert person is not None
+
+    for weak in ("password1", person.cuil):
+        with pytest.raises(FieldInvalidError) as caught:
+            await plain.change.change(plain.signer, WRONG, weak.encode())
+        assert caught.value.field == "nueva"
+
+    assert (await plain.secret()).counted == 0
+
+
 async def test_same_password_is_no_new_one(plain: LockedKeyServices) -> None:
     """Refused before anything is tried."""
     with pytest.raises(FieldInvalidError):

@@ -456,7 +456,7 @@ async def test_who_cannot_sign_yet_reads_what_to_do_first(
     told_to = {mail.recipients: n for n, mail in enumerate(server.caught)}
     bodies = [text for _, text in texts(server)]
     assert said in bodies[told_to["ana@persona.example",]]
-    assert "registrarte" not in bodies[told_to["o@persona.example",]]
+    assert "darte de alta" not in bodies[told_to["o@persona.example",]]
 
 
 async def test_a_sole_signer_is_not_told_of_all(

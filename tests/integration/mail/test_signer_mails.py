@@ -94,6 +94,56 @@ async def test_a_signer_is_asked_once_and_reminded(
     assert f"https://acme.example/f?s={request}" in text.get_content()
 
 
+_ENDINGS = [
+    (RequestState.SIGNED, EventKind.REQUEST_SIGNED),
+    (RequestState.REJECTED, EventKind.REQUEST_REJECTED),
+    (RequestState.CANCELLED, EventKind.REQUEST_CANCELLED),
+    (RequestState.EXPIRED, EventKind.REQUEST_EXPIRED),
+    (RequestState.FAILED, EventKind.REQUEST_FAILED),
+]
+
+
+async def reminders(desk: MailDesk) -> list[str]:
+    """State of every reminder."""
+    return [state for kind, state in await told(desk) if kind == REMINDER]
+
+
+@pytest.mark.parametrize(("state", "event"), _ENDINGS)
+async def test_reminders_end_with_their_request(
+    desk: MailDesk, state: RequestState, event: EventKind
+) -> None:
+    """At once, and not on the day that they were due."""
+    await desk.mails_signers(reminder_days=[3, 7])
+    request = await desk.core.add_request(await desk.add_person())
+    await happened(desk, EventKind.REQUEST_CREATED, request)
+    await desk.hand_on()
+    await desk.send_all()
+    assert await reminders(desk) == [MailState.PENDING] * 2
+
+    await become(desk, request, state)
+    await happened(desk, event, request)
+    await desk.hand_on()
+
+    assert await reminders(desk) == [MailState.WITHDRAWN] * 2
+
+
+async def test_reminder_of_several_requests_ends_with_the_last(desk: MailDesk) -> None:
+    """It still reminds of those that wait; another signer's stay as they are."""
+    await desk.mails_signers(reminder_days=[3])
+    who, other = await desk.add_person(), await desk.add_person("b@persona.example")
+    requests = [await desk.core.add_request(who) for _ in range(3)]
+    others = await desk.core.add_request(other)
+    await happened(desk, EventKind.REQUEST_CREATED, *requests, others)
+    await desk.hand_on()
+    for request in (requests[2], requests[0], requests[1]):
+        assert await reminders(desk) == [MailState.PENDING] * 2
+        await become(desk, request, RequestState.SIGNED)
+        await happened(desk, EventKind.REQUEST_SIGNED, request)
+        await desk.hand_on()
+
+    assert sorted(await reminders(desk)) == [MailState.PENDING, MailState.WITHDRAWN]
+
+
 async def test_without_the_switch_nobody_is_written_to(desk: MailDesk) -> None:
     """An integrator is silent unless it was said that it is not."""
     request = await desk.core.add_request(await desk.add_person())

@@ -207,6 +207,13 @@ CASES: Final[dict[str, tuple[Any, Any]]] = {
         "rubrica_backup_last_success_timestamp_seconds", CHORES, -2 * DAY, -DAY
     ),
     "RubricaAuditWrong": gauge("rubrica_audit_wrong", CHORES, 1, 0),
+    "RubricaWebhooksFail": gauge("rubrica_webhook_endpoints_failing", CHORES, 1, 0),
+    "RubricaMailFails": gauge("rubrica_mails_undelivered", CHORES, 1, 0),
+    "RubricaSignersRevoked": gauge("rubrica_revoked_signers_waiting", CHORES, 1, 0),
+    "RubricaSoftwareHsm": gauge("rubrica_hsm_software_in_production", SIGNING, 1, 0),
+    "RubricaDocumentDamaged": gauge(
+        "rubrica_document_damaged_timestamp_seconds", API, 60, -2 * DAY
+    ),
     "RubricaPoolFull": counted("rubrica_pool_refused_total", _POOL, 3, 0),
     "RubricaSandboxCuts": counted(
         "rubrica_sandbox_jobs_total", 'role="sandbox",number="1",outcome="cut"', 5, 1
@@ -250,6 +257,19 @@ FURTHER: Final[dict[str, tuple[str, Any, bool]]] = {
             ),
         ],
         False,
+    ),
+    "no backup was ever made": (
+        "RubricaBackupOld",
+        [one("rubrica_backup_last_success_timestamp_seconds", CHORES, still(-1.7e9))],
+        True,
+    ),
+    "a webhook that was turned off since it failed": (
+        "RubricaWebhooksFail",
+        [
+            one("rubrica_webhook_endpoints_failing", CHORES, still(0)),
+            one("rubrica_webhook_endpoints_stopped", CHORES, still(1)),
+        ],
+        True,
     ),
     "an OCSP responder's certificate before it is made anew": (
         "RubricaCertificateEnds",
@@ -370,6 +390,11 @@ SHOWN: Final[dict[str, dict[str, str]]] = {
     },
     "RubricaBackupOld": {_LIVE: "test_backups_that_fail_for_long"},
     "RubricaAuditWrong": {_LIVE: "test_record_that_the_audit_does_not_explain"},
+    "RubricaWebhooksFail": {_LIVE: "test_what_reaches_nobody"},
+    "RubricaMailFails": {_LIVE: "test_what_reaches_nobody"},
+    "RubricaSignersRevoked": {_LIVE: "test_what_reaches_nobody"},
+    "RubricaSoftwareHsm": {_LIVE: "test_hsm_of_production_that_is_software"},
+    "RubricaDocumentDamaged": {_LIVE: "test_document_that_is_gone"},
     "RubricaPoolFull": {
         _LIVE: "test_sandbox_that_hangs_while_many_ask",
         _FILES: "test_pool_tells_how_it_stands",

@@ -29,6 +29,7 @@ from appliance.domain.errors import (
 )
 from appliance.runtime.processes import bind
 from appliance.settings import SettingsError, load_settings
+from appliance.settings.web import INSTALLATION_HEADER
 from tests.support.processes.command_folder import make_command_folder, start_command
 from tests.support.processes.scratch import free_port
 from worker.roles import _slot
@@ -491,11 +492,14 @@ def test_ready_asks_where_the_api_listens(
 
 
 def _answer_once(listener: socket.socket) -> None:
-    """Be ready once, over HTTP."""
+    """Be ready once, over HTTP, as the installation that is asked."""
     client, _ = listener.accept()
     with client:
-        assert client.recv(65536).startswith(b"GET /readyz HTTP/1.1\r\n")
-        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell")
+        asked = client.recv(65536).decode().split("\r\n")
+        assert asked[0] == "GET /readyz HTTP/1.1"
+        (own,) = (line for line in asked if line.startswith(INSTALLATION_HEADER))
+        told = f"HTTP/1.1 200 OK\r\n{own}\r\nContent-Length: 4\r\n\r\nwell"
+        client.sendall(told.encode())
 
 
 @pytest.mark.parametrize("words", ["check-config", "backup", "doctor", "hsm pins"])

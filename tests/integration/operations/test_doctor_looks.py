@@ -1,5 +1,6 @@
 """What `rubrica doctor` finds of workers, Redis and PostgreSQL."""
 
+from argparse import Namespace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,17 @@ import pytest
 
 from appliance.cli import main
 from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.domain.vocab import Environment
 from appliance.keys.worker_store import WorkerStore
 from appliance.operations.answers import Answers
+from appliance.operations.health_looks import look_at_health
+from appliance.operations.looks import look_at_hsm_kind
 from appliance.operations.reaching import look_at_redis, look_for_database
 from appliance.operations.setup.questions import look
+from appliance.operations.status import _tell
 from appliance.operations.worker_looks import look_at_workers
 from appliance.settings import Settings
+from hsm_config.cli import _kind
 from tests.support.installation.record import CoreFixture
 from tests.support.processes.command_folder import make_command_folder
 from tests.support.processes.scratch import free_port
@@ -46,7 +52,7 @@ async def test_worker_whose_pin_was_refused_is_told_of(core: CoreFixture) -> Non
     await beat(core, "signing/one/3", "ready", "pki: token pki: no answer | x", 1)
     await beat(core, "signing/one/4", "pin", why, 3600)
 
-    refused, away = look_at_workers(core.settings)
+    refused, away, silent = look_at_workers(core.settings)
 
     assert refused.what == f"signing/one/2: pin ({why})"
     assert refused.remedy.splitlines() == [
@@ -55,6 +61,95 @@ async def test_worker_whose_pin_was_refused_is_told_of(core: CoreFixture) -> Non
     ]
     assert away.what == "signing/one/3: ready (pki: token pki: no answer | x)"
     assert away.remedy == "rubrica hsm check"
+    assert silent.what.startswith("signing/one/4: silent since ")
+    assert "systemctl start rubrica-signing@4" in silent.remedy
+
+
+async def test_process_that_was_killed_is_named(core: CoreFixture) -> None:
+    """Of whatever role, for a day; not one that lives, nor one of long ago."""
+    await beat(core, "signing/one/1", "ready", "", 1)
+    await beat(core, "signing/one/2", "ready", "", 16)
+    await beat(core, "chores/one/1", "none", "", 3600)
+    await beat(core, "api/two/1", "none", "", 2)
+    await beat(core, "embed/two/1", "none", "", 90_000)
+
+    found = list(look_at_workers(core.settings))
+
+    assert [each.what.partition(":")[0] for each in found] == [
+        "chores/one/1",
+        "signing/one/2",
+    ]
+    assert "on one: journalctl -u rubrica-chores" in found[0].remedy
+
+
+def test_troubles_of_the_report_are_told_with_their_remedy(tmp_path: Path) -> None:
+    """A line each: what wants attention warns, what is bad is amiss."""
+    status = tmp_path / "status"
+    status.write_text(
+        "#!/bin/sh\n"
+        "echo 'AMISS  waiting: Work waits: batches (2) -> look at the log'\n"
+        "echo 'warn   delivery: Webhooks fail: webhooks (1) -> tell them'\n"
+        "exit 1\n"
+    )
+    status.chmod(0o755)
+    late, webhooks = look_at_health([str(status)])
+    assert (late.what, late.remedy, late.is_warning) == (
+        "waiting: Work waits: batches (2)",
+        "look at the log",
+        False,
+    )
+    assert webhooks.is_warning
+
+    status.write_text("#!/bin/sh\necho 'STORE_UNAVAILABLE: away' >&2\nexit 75\n")
+    (away,) = look_at_health([str(status)])
+    assert (away.what, away.is_warning) == ("STORE_UNAVAILABLE: away", False)
+
+
+async def test_status_lists_what_the_console_shows(
+    sqlite_core: CoreFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The record's part of it; a bad item is status 1, and `--only` chooses."""
+    await beat(sqlite_core, "signing/one/1", "ready", "", 60)
+
+    assert (
+        await _tell(sqlite_core.settings, lambda item: item.section == "workers") == 1
+    )
+
+    said = capsys.readouterr().out
+    assert "AMISS  workers: A process is not running: signing/one/1 -> It gives" in said
+    assert await _tell(sqlite_core.settings, lambda item: item.name == "mails") == 0
+    assert "nothing that can be seen from here" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("environment", "profile", "status", "said"),
+    [
+        ("PROD", "softhsm2", 1, "a software token, PROD keeps its keys in it"),
+        ("PREPROD", "softhsm2", 0, "a software token, for trials"),
+        ("PROD", "luna", 0, ""),
+    ],
+)
+def test_kind_of_hsm_is_named(
+    core_settings_here: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    environment: str,
+    profile: str,
+    status: int,
+    said: str,
+) -> None:
+    """Production on a software token warns, in doctor too; no HSM is opened."""
+    hsm = core_settings_here.hsm.model_copy(update={"profile": profile})
+    changed = {"hsm": hsm, "environment": Environment(environment)}
+    settings = core_settings_here.model_copy(update=changed)
+    monkeypatch.setattr("hsm_config.cli.load_settings", lambda _: settings)
+
+    assert _kind(Namespace(settings=None, ask_pin=False)) == status
+
+    out = capsys.readouterr().out
+    assert said in out
+    found = list(look_at_hsm_kind(["sh", "-c", f"echo '{out}'; exit {status}"]))
+    assert [each.is_warning for each in found] == [True] * status
 
 
 def test_redis_that_does_not_answer_is_told_of(core_settings_here: Settings) -> None:

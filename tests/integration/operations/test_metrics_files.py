@@ -74,6 +74,7 @@ def test_role_tells_nothing_of_what_others_measure(tmp_path: Path) -> None:
     """A face has no HSM; and what nobody knows yet is not told as 0."""
     MetricsFile(tmp_path, "api", 1).write()
     MetricsFile(tmp_path, "chores", 1).write()
+    metrics.BELL_CONNECTED.set(0)
     MetricsFile(tmp_path, "signing", 1).write()
     names = {(name, role) for name, role, _ in told(tmp_path)}
     assert ("rubrica_worker_in_hand", "api") not in names

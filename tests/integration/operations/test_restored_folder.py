@@ -132,7 +132,7 @@ def test_without_secrets_or_elsewhere_it_is_refused(
     second = tmp_path / "second"
     one = ["--backup", str(carried / "record"), "--identity", str(carried / "key")]
 
-    assert main(["restore", "--compose", str(second), *one]) == 78
+    assert main(["restore", "--compose", str(second), *one]) == 2
     assert "--secrets" in capsys.readouterr().err
     monkeypatch.setattr(system, "COMPOSE", tmp_path / "none")
     assert restored(second, carried) == 78

@@ -271,3 +271,12 @@ def test_folders_keep_roles_apart(root: Path) -> None:
     assert stands("var/lib/rubrica/tokens") == ("0o700", signing)
     assert stands("etc/rubrica/hsm") == ("0o700", 0)
     assert stands("etc/rubrica/secrets") == ("0o700", users["rubrica-migrate"])
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_log_names_the_unit(service: str) -> None:
+    """In the journal none is called as another one; of several each by its number."""
+    text = (UNITS / service).read_text("utf-8")
+    (own,) = re.findall(r"^SyslogIdentifier=(.*)$", text, re.MULTILINE)
+
+    assert own == service.removesuffix(".service").replace("@", "-%i")

@@ -50,7 +50,7 @@ from tests.support.factories.signing_host import (
     INSTALLATION,
     password_attempts,
 )
-from tests.support.installation.record import PASSWORD, CoreFixture
+from tests.support.installation.record import DATA_KEY, PASSWORD, CoreFixture
 
 pytestmark = pytest.mark.storage
 
@@ -245,6 +245,7 @@ async def test_copied_verifier_is_no_oracle_elsewhere(attack: Attack) -> None:
         attack.victim.logins,
         INSTALLATION,
         Shielded(),
+        DATA_KEY,
     )
     codes = []
     for guess in (PASSWORD, b"no es la clave"):

@@ -83,13 +83,15 @@ async def fetch(scene: Scene, how: str, at: int = 0) -> None:
         case "detail":
             await services.detail(person, request)
         case "original":
-            await services.note_seen(await services.get(person, request))
+            await services.original(person, request)
+        case "part of the original":
+            await services.original(person, request, goes_on=True)
         case _:
             await services.preview(person, request, GivenParameters())
 
 
 NAMED = ["list", "page of a list", "detail"]
-DRAWN = ["original", "preview"]
+DRAWN = ["original", "part of the original", "preview"]
 
 
 @pytest.mark.parametrize("how", [*NAMED, *DRAWN])

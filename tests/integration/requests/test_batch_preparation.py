@@ -380,7 +380,7 @@ async def test_files_that_cannot_be_read_refuse_nothing(desk: Desk) -> None:
     worker = preparation_of(desk.services)
     claim = await worker.claim_next()
     assert claim is not None
-    with pytest.raises(ApplianceError, match="STORE_UNAVAILABLE"):
+    with pytest.raises(ApplianceError, match="DOCUMENT_DAMAGED"):
         await worker.take_turn(claim, 600.0)
     await worker.put_off(claim)
     aside.rename(folder)

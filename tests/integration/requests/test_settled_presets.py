@@ -16,9 +16,15 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Person
 from appliance.domain.ids import DocumentId, PersonId, RequestId, new_id
 from appliance.domain.requests.new_request import StoredDocument
-from appliance.domain.requests.preset import Anchor, SignaturePreset, WishedPreset
+from appliance.domain.requests.preset import (
+    Anchor,
+    SignaturePreset,
+    StampDefaults,
+    WishedPreset,
+)
 from appliance.domain.signing_command import GivenParameters
-from appliance.domain.vocab import PersonState, Restriction
+from appliance.domain.vocab import EventKind, PersonState, Restriction, StampDesign
+from appliance.requests.history_store import HistoryStore
 from appliance.requests.presets import Presets
 from appliance.signing.requests import Requests
 from tests.support.documents.field_pdfs import Field, with_fields
@@ -98,7 +104,8 @@ async def test_last_page_becomes_its_number(desk: Desk) -> None:
     settled = await desk.settle(wished)
 
     given = OF(page=3, x=40, y=60, font_color="BLUE")
-    assert settled == SignaturePreset(given, fixed=True)
+    usual = StampDefaults(StampDesign.CLASSIC, qr=False)
+    assert settled == SignaturePreset(given, fixed=True, defaults=usual)
 
 
 @pytest.mark.parametrize("rotate", [0, 90, 180, 270])
@@ -252,3 +259,24 @@ async def test_preview_shows_the_preset_and_what_the_call_gives_instead(
     with pytest.raises(ApplianceError) as caught:
         await services.preview(signer.person, fixed, OF(page=2))
     assert caught.value.code is C.PRESET_FIXED
+
+
+async def test_first_preview_of_a_document_is_in_the_history(desk: Desk) -> None:
+    """The signer was shown a page of it; each change of the stamp tells no more."""
+    core = desk.core
+    signer = await core.add_signer()
+    document = await desk.keep(THREE)
+    request = await core.add_request(
+        signer.person, sha256=document.sha256, inspection=document.inspection
+    )
+    services = Requests(
+        core.store, desk.documents, desk.sandbox.client, core.clock, desk.stamping
+    )
+
+    for page in (1, 2, 2):
+        await services.preview(signer.person, request, OF(page=page))
+
+    async with core.store.read() as transaction:
+        history = await HistoryStore(transaction).of_requests([request])
+    viewed = [each for each in history if each.event is EventKind.REQUEST_VIEWED]
+    assert [each.detail for each in viewed] == [{"documentSha256": document.sha256}]

@@ -3,25 +3,39 @@
 Source: decisions "restriccion"; docs/signing.md "What a document allows".
 """
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from appliance.documents.docmdp_policy import check_permitted, nearest_permitted
+from appliance.documents.docmdp_policy import (
+    check_permitted,
+    lockout,
+    nearest_permitted,
+)
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.documents import (
     FIELD_LOOK,
+    FIELDS_KEPT,
     Damage,
     EmptyField,
     FindingKind,
     Inspection,
+    signing_facts_from_json,
+    signing_facts_to_json,
 )
-from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+from appliance.domain.errors import (
+    FIELD_READ_ONLY,
+    ApplianceError,
+    DocumentRefusedError,
+    ErrorCode,
+)
 from appliance.domain.keys import KeyAlgorithm
-from appliance.domain.signing_command import SignParameters
+from appliance.domain.requests.preset import SignaturePreset
+from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import Restriction
 from tests.support.documents import pdf_samples
 from tests.support.documents.field_pdfs import BOX, Field, with_fields
@@ -385,6 +399,22 @@ def test_wrong_fields_are_refused(field_signer: FieldSigner) -> None:
     assert refusal(seen, certify) is C.PDF_ALREADY_SIGNED
 
 
+def test_read_only_field_is_not_blamed_on_a_signature() -> None:
+    """Nobody has signed, or the signatures do not lock it: its maker did."""
+    seen = looked_at(with_fields(Field("a"), Field("b", read_only=True)))
+    kept = signing_facts_from_json(
+        json.loads(json.dumps(signing_facts_to_json(seen.signing)))
+    )
+
+    with pytest.raises(ApplianceError) as refused:
+        check_permitted(seen, SignParameters(field="b"), followed=False)
+
+    assert refused.value.code is C.PDF_LOCKED
+    assert refused.value.sentence == FIELD_READ_ONLY
+    assert kept == seen.signing
+    assert [field.read_only for field in kept.empty] == [False, True]
+
+
 def test_nobody_locks_out_who_signs_after() -> None:
     """In a process only the last may close the document."""
     locked = looked_at(with_fields(Field(lock=ALL)))
@@ -393,6 +423,67 @@ def test_nobody_locks_out_who_signs_after() -> None:
     for params in (closing, SignParameters(field="Firma")):
         assert refusal(locked, params, followed=True) is C.SIGNERS_LOCKED_OUT
         assert refusal(locked, params) is None
+
+
+LOCKS: Final[dict[str, dict[str, Any]]] = {
+    "none": {},
+    "of the other": {"Action": "/Include", "Fields": ["f.b"]},
+    "of those below": {"Action": "/Include", "Fields": ["f", "none"]},
+    "of a third": {"Action": "/Include", "Fields": ["f.c", "text"]},
+    "of the other, forms": {"Action": "/Include", "Fields": ["f.b"], "P": 2},
+    "of a third, notes": {"Action": "/Include", "Fields": ["f.c"], "P": 3},
+}
+FIRST: Final = {
+    "new": SignParameters(),
+    "unseen": SignParameters(visible=False),
+    "own field": SignParameters(field="f.a"),
+    "certified": SignParameters(restriction=Restriction.FORM_FILLING),
+    "certified, own": SignParameters(
+        field="f.a", restriction=Restriction.FORM_FILLING_AND_ANNOTATIONS
+    ),
+}
+LATER: Final = {
+    "new": GivenParameters.of(x=10, y=10),
+    "unseen": GivenParameters.of(visible=False),
+    "own field": GivenParameters.of(field="f.b"),
+    "third field": GivenParameters.of(field="f.c"),
+}
+
+
+@pytest.mark.parametrize("first", FIRST.values(), ids=FIRST)
+@pytest.mark.parametrize("lock", LOCKS.values(), ids=LOCKS)
+def test_who_is_locked_out_is_known_before_it_is_signed(
+    lock: dict[str, Any], first: SignParameters, field_signer: FieldSigner
+) -> None:
+    """As the inspection says of the fields, and the signed document of what is left."""
+    fields = (
+        Field("f.a", lock=lock),
+        Field("f.b", rects=((320.0, 100.0, 400.0, 180.0),)),
+        Field("f.c", rects=((420.0, 100.0, 500.0, 180.0),)),
+    )
+    pdf = with_fields(*fields)
+    facts = looked_at(pdf).signing
+
+    signed = looked_at(field_signer.sign(pdf, **asdict(first)))
+
+    for wanted in LATER.values():
+        blamed = lockout(facts, first, SignaturePreset(wanted, fixed=True))
+        is_refused = refusal(signed, wanted.params) is not None
+        assert (blamed is not None) == is_refused, wanted
+        assert lockout(facts, first, SignaturePreset(wanted)) is None
+
+
+def test_locks_that_name_too_much_are_taken_for_locks_of_all() -> None:
+    """What is kept of a document is bounded."""
+    names = [f"f{at}" for at in range(40)]
+    lock = {"Action": "/Include", "Fields": names}
+    seen = looked_at(with_fields(*(Field(name, lock=lock) for name in names)))
+
+    fields = seen.signing.empty
+
+    assert sum(len(each.shuts) for each in fields) <= FIELDS_KEPT
+    assert [len(each.shuts) for each in fields[:25]] == [40] * 25
+    assert all(each.closes and not each.shuts for each in fields[25:])
 
 
 def test_broken_signature_is_told(field_signer: FieldSigner) -> None:

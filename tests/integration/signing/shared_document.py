@@ -13,7 +13,7 @@ from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.documents import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, RequestId
-from appliance.domain.ports import DocumentBytes
+from appliance.domain.ports import DocumentBytes, DocumentStream
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import RequestState
 from appliance.requests.inspection import Inspections
@@ -21,7 +21,7 @@ from appliance.signing.claims import Publication
 from appliance.signing.requests import Requests
 from appliance.signing.signing_order import SigningOrder
 from tests.support.factories.fake_sandbox import PlayedSandbox
-from tests.support.factories.fakes import PDF, FixedDocumentKeys
+from tests.support.factories.fakes import PDF, FixedDocumentKeys, stream_of
 from tests.support.installation.record import (
     A4,
     CERTIFICATE,
@@ -65,6 +65,11 @@ def one_document(core: CoreFixture) -> LocalBlobStore:
             """Give the one file."""
             del integrator, sha256
             return PDF
+
+        async def stream(self, integrator: IntegratorId, sha256: str) -> DocumentStream:
+            """Give it in pieces."""
+            del integrator, sha256
+            return stream_of(PDF)
 
     return OneDocument(core.settings.documents_dir, FixedDocumentKeys())
 

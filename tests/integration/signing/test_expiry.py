@@ -13,6 +13,7 @@ from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.vocab import (
     ActivationState,
+    EventKind,
     IntentState,
     ItemState,
     RequestState,
@@ -21,6 +22,7 @@ from appliance.domain.vocab import (
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.signing.claims import ClaimedActivation, Publication
 from appliance.signing.expiry import ExpiryJob
+from appliance.signing.outside_material import MaterialWork
 from tests.integration.signing.claims import a_timestamp
 from tests.support.installation.record import (
     CERTIFICATE,
@@ -173,6 +175,53 @@ async def test_signatures_made_are_kept_for_finishing(core: CoreFixture) -> None
     }
 
 
+async def test_finish_phase_counts_from_the_use_of_the_key(core: CoreFixture) -> None:
+    """Not from the end of the time that the key phase might have taken."""
+    work = await claimed(core)
+    worker, (item,) = core.claiming(), work.claim.documents
+    core.clock.forward(20)
+    await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
+    await worker.record_signatures(work.claim, [keyed(item)])
+
+    core.clock.forward(core.settings.signing.finish_s - 1)
+    assert await sweeping(core).expire_activations() == 0
+    core.clock.forward(1)
+    assert await sweeping(core).expire_activations() == 1
+
+    assert await core.request_states([item.request]) == [(R.FAILED, "SIGNING_FAILED")]
+
+
+async def test_failure_names_the_tsa_and_what_it_said(core: CoreFixture) -> None:
+    """In the audit: the record forgets what was wanted of servers outside."""
+    work = await claimed(core)
+    worker, (item,) = core.claiming(), work.claim.documents
+    await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
+    await worker.record_signatures(work.claim, [keyed(item)])
+    await worker.want(work.claim, [a_timestamp(is_required=True)])
+    chores = MaterialWork(
+        core.store, core.clock, core.settings.signing, "chores/h/1", "p"
+    )
+    job = await chores.claim_next()
+    assert job is not None
+    said = "tsa.example: HTTP status 503"
+    assert await chores.missed(job, job.wanted[0], said)
+
+    core.clock.forward(core.settings.signing.finish_s)
+    await sweeping(core).expire_activations()
+
+    (failed,) = [
+        row.event
+        for row in await core.audit()
+        if row.event.event is EventKind.REQUEST_FAILED
+    ]
+    assert failed.detail == {
+        "item": 0,
+        "reason": "TSA_UNAVAILABLE",
+        "tsa": "tsa.example",
+        "cause": said,
+    }
+
+
 @pytest.mark.parametrize("place", [0, 1], ids=["first", "second"])
 async def test_document_that_kills_its_workers_is_given_up(
     core: CoreFixture, place: int
@@ -215,14 +264,14 @@ async def test_document_that_kills_its_workers_is_given_up(
 
 
 async def test_finish_phase_that_takes_too_long_fails(core: CoreFixture) -> None:
-    """Ten minutes after the key phase what could not be published is `fallida`."""
+    """Ten minutes after the key was used what could not be published is `fallida`."""
     work = await claimed(core)
     worker = core.claiming()
     item = work.claim.documents[0]
     await worker.intend(work.claim, [prepared(item)], CERTIFICATE)
     await worker.record_signatures(work.claim, [keyed(item)])
 
-    core.clock.forward(660)
+    core.clock.forward(599)
     early = await sweeping(core).expire_activations()
     core.clock.forward(1)
     late = await sweeping(core).expire_activations()

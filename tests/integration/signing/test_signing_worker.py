@@ -481,6 +481,15 @@ async def test_two_batches_take_turns(sqlite_core: CoreFixture) -> None:
     assert scene.signer.begun == turns
 
 
+async def test_stopped_worker_takes_its_sign_of_life_back(core: CoreFixture) -> None:
+    """Fronts seal to it no more, and `/readyz` does not wait until it is missed."""
+    scene = await scene_of(core, hands=1)
+    async with scene.working():
+        await scene.first_beat()
+
+    assert await signing_workers(core.store, core.clock) == []
+
+
 async def test_stopped_worker_leaves_the_rest_of_a_batch(core: CoreFixture) -> None:
     """It ends the document in work; the next worker goes on after it at once."""
     scene = await scene_of(core, hands=1)

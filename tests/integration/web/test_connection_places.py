@@ -65,12 +65,12 @@ def views(app: Quart, face: HttpProfile) -> None:
     @app.post("/reads")
     @public
     async def reads() -> str:
-        return str(len(await read_bytes("text/plain", 3 * MIB)))
+        return str(len(await read_bytes(("text/plain",), 3 * MIB)))
 
     @app.post("/works")
     @public
     async def works() -> str:
-        await read_bytes("text/plain", 10)
+        await read_bytes(("text/plain",), 10)
         face.working.release()
         await face.going.wait()
         return "worked"

@@ -27,6 +27,8 @@ from tests.support.installation.installation import Installation
 PUBLIC = {
     "auth.login",
     "auth.otp",
+    "ayuda.ask",
+    "ayuda.withdraw",
     "developer_docs.choose_language",
     "developer_docs.file",
     "developer_docs.index",
@@ -56,7 +58,7 @@ PUBLIC = {
 }
 BACKENDS = "integration_"
 """How the names of routes for integrators' backends begin."""
-PAGES = ("/alta/", "/docs/", "/revocar", "/static/", "/verificar/")
+PAGES = ("/alta/", "/ayuda", "/docs/", "/revocar", "/static/", "/verificar/")
 JSON = {"Content-Type": "application/json"}
 LOGIN = {"usuario": CUIL, "password": "no es"}
 

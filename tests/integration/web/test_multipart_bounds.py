@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 from quart import Quart
-from werkzeug.sansio.multipart import MultipartDecoder
+from werkzeug.sansio.multipart import File, MultipartDecoder
 
 from appliance.domain.errors import ApplianceError
 from appliance.web import body, forms
@@ -17,7 +17,11 @@ from appliance.web.body import (
     brings_documents,
     read_documents,
 )
-from appliance.web.body.multipart_decoder import AROUND_BYTES, HEAD_BYTES
+from appliance.web.body.multipart_decoder import (
+    AROUND_BYTES,
+    HEAD_BYTES,
+    BoundedDecoder,
+)
 from appliance.web.server.client_address import Proxies
 from appliance.web.server.exchange import Exchange
 from tests.support.documents.body_readers import UNENDING
@@ -174,3 +178,23 @@ async def test_so_many_documents_come_in_one_body(
         )
 
     assert (await sent(app, many(names, size))).strip() == answer
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        ("año.pdf".encode(), "año.pdf"),
+        ("año.pdf".encode("latin-1"), "año.pdf"),
+        ("«5 €».pdf".encode("cp1252"), "«5 €».pdf"),
+        (b"a\x81.pdf", "a\ufffd.pdf"),
+    ],
+)
+def test_file_name_of_another_code_page_is_read(sent: bytes, read: str) -> None:
+    """As text, or with a mark that no file name may have: the body is whole."""
+    decoder = BoundedDecoder(b"x", max_parts=1)
+    disposition = b'Content-Disposition: form-data; name="f"; filename="%s"' % sent
+    decoder.receive_data(b"--x\r\n" + disposition + b"\r\n\r\n%PDF\r\n--x--\r\n")
+    decoder.receive_data(None)
+    events = [decoder.next_event() for _ in range(3)]
+
+    assert [each.filename for each in events if isinstance(each, File)] == [read]

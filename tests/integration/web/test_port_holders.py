@@ -11,17 +11,22 @@ import pytest
 
 from appliance.core.system.port_holders import holder_of
 from appliance.runtime.processes import bind
-from appliance.settings import SettingsError
+from appliance.settings import SettingsError, load_settings
+from appliance.settings.web import INSTALLATION_HEADER
 from tests.support.patience import CALL_S
 from tests.support.processes.command_folder import CommandFolder, make_command_folder
 
 
 class _Ready(BaseHTTPRequestHandler):
-    """Another installation, which is ready."""
+    """Another installation, which is ready, or the one that `ours` names."""
+
+    ours = ""
 
     def do_GET(self) -> None:
         """Say so."""
         self.send_response(200)
+        if self.ours:
+            self.send_header(INSTALLATION_HEADER, self.ours)
         self.end_headers()
         self.wfile.write(b"Ready.")
 
@@ -113,4 +118,43 @@ def test_another_ones_readiness_is_not_ours(command_folder: CommandFolder) -> No
     )
 
     assert said == f"process {ended.pid}, which was to get ready, has ended\n"
+
+
+def test_another_installation_is_told_apart_by_its_data_folder(
+    command_folder: CommandFolder, other: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the installation that was asked repeats its id; a copy has another one."""
+    own = load_settings(command_folder.folder / "settings.toml").folder_id
+    copy = command_folder.folder.with_name("copy")
+    copy.mkdir()
+    copy_settings = copy / "settings.toml"
+    text = (command_folder.folder / "settings.toml").read_text()
+    copy_settings.write_text(text)
+
+    said = command_folder.run("ready", "--pid", str(os.getpid()), status=1)
+    assert f"127.0.0.1:{other}: what answers there is not the API of" in said
+    assert str(command_folder.folder) in said
+
+    monkeypatch.setattr(_Ready, "ours", load_settings(copy_settings).folder_id)
+    assert "is not the API of" in command_folder.run("ready", status=1)
+
+    monkeypatch.setattr(_Ready, "ours", own)
     assert command_folder.run("ready", "--pid", str(os.getpid())) == "Ready.\n"
+
+
+def test_containers_of_one_installation_name_it_alike(tmp_path: Path) -> None:
+    """They have only `pki` in common; a copy of the folder is another installation."""
+    one, other, copy = (tmp_path / name for name in ("one", "other", "copy"))
+    for folder in (one, other, copy):
+        folder.mkdir()
+        make_command_folder(folder)
+    (one / "pki").mkdir()
+    (other / "pki").symlink_to(one / "pki")
+    (copy / "pki").mkdir()
+
+    ids = [
+        load_settings(folder / "settings.toml").folder_id
+        for folder in (one, other, copy)
+    ]
+
+    assert ids[0] == ids[1] != ids[2]

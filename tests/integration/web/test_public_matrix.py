@@ -22,11 +22,15 @@ from appliance.core.database import tables
 from appliance.developer_docs.pages import PAGES
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId
 from appliance.domain.integrators.integrators import Invitation
-from appliance.domain.vocab import Environment, VouchedBy
+from appliance.domain.mail.mails import MailKind
+from appliance.domain.vocab import Environment, HelpTopic, VouchedBy
+from appliance.identity.help_requests import HelpDesk, HelpRequests
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.mail.invitation_mail import LINK
 from appliance.people.person_store import PersonStore
-from appliance.settings import StampSettings, TimestampSettings
+from appliance.settings import MailSettings, StampSettings, TimestampSettings
 from appliance.signing.claims import Publication
 from appliance.web import i18n
 from tests.support.faces.enrolment_page import opening_of, seed_of
@@ -44,17 +48,24 @@ from tests.support.installation.record import (
 
 _TEMPLATES: Final = Path(api_pages.__file__).parent / "templates"
 _DOCS: Final = "https://docs.example/rubrica"
+_ASKS: Final = 40
+"""More than one address may ask for help in a minute."""
 _LOOKS: Final = 12
 """Pages of signatures that one address may open in a minute."""
 _CONFIGURATIONS: Final[dict[str, dict[str, Any]]] = {
-    "trial": {"trial": True},
+    "trial": {"trial": True, "contact": "firma@demo.example"},
     "preprod-tsa": {"timestamps": TimestampSettings(public=True)},
-    "prod": {"environment": Environment.PROD},
+    "prod": {
+        "environment": Environment.PROD,
+        "contact": "Mesa de ayuda, interno 12",
+        "mail": MailSettings(host="mail.example", from_address="a@b.example"),
+    },
 }
 """Settings that these pages ask for.
 
-No page here asks for mail or for who is an administrator. The address of the
-documentation is set in `trial` alone. `timestamps.public` is read by the reference.
+The page of help alone asks for mail, and none for who is an administrator. The address
+of the documentation is set in `trial` alone. `timestamps.public` is read by the
+reference.
 """
 _BROWSER: Final = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 _CODE: Final = "0123456789ABCDEFGHJKMNPQRS"
@@ -132,6 +143,7 @@ async def pages(
     docs = _DOCS if request.param == "trial" else ""
     changes = {
         "web": settings.web.model_copy(update={"documentation_url": docs}),
+        "auth": settings.auth.model_copy(update={"login_per_minute_address": _ASKS}),
         "stamp": StampSettings(looks_per_minute_address=_LOOKS),
         **_CONFIGURATIONS[request.param],
     }
@@ -201,6 +213,57 @@ async def revocation(pages: PublicPages) -> None:
     await pages.post(page, path, {**form, "pin": "ABCD-EFGH-JKMN"}, 403)
     await pages.post(f"{page} revoked", path, form, 200)
     await pages.post(f"{page} nothing left", path, form, 200)
+
+
+async def help_for_signers(pages: PublicPages) -> None:
+    """Ask for help, follow the link of the mail, withdraw, and ask too often."""
+    services = pages.services
+    page, path = "ayuda.ask", "/ayuda"
+    cuil, email = "27301234991", "luz@demo.example"
+    person, _ = await services.add_person(cuil, email)
+    form = {"motivo": "telefono", "cuil": cuil, "correo": email}
+    await pages.get(page, path, 200)
+    await pages.get(f"{page} chosen", f"{path}?motivo=contrasena", 200)
+    await pages.post(page, path, {}, 422)
+    await pages.post(page, path, {**form, "correo": "luz"}, 422)
+    await pages.post(f"{page} filed", path, form, 200)
+    await pages.post(f"{page} nobody", path, {**form, "correo": "no@b.example"}, 200)
+    page = "ayuda.withdraw"
+    code = await withdrawal_code(services, person)
+    link = f"{path}/retirar/{code}"
+    await pages.get(page, link, 200)
+    await pages.post(page, link, {}, 200)
+    await pages.get(f"{page} over", link, 404)
+    for _ in range(_ASKS):
+        await pages.client.post(path, form=form)
+    await pages.post(f"{page} too often", path, form, 429)
+
+
+async def withdrawal_code(services: ApiServices, person: PersonId) -> str:
+    """Open a person's request once more, with mail on; the code of its link."""
+    (asked,) = await HelpDesk(services.store, services.clock).newest(9)
+    assert asked.person == person
+    await HelpDesk(services.store, services.clock).close("console:c1", person, asked.id)
+    mail = MailSettings(host="mail.example", from_address="firma@rubrica.example")
+    settings = services.settings.model_copy(update={"mail": mail})
+    filing = HelpRequests(
+        services.store, services.lookup, services.sealer, services.clock, settings
+    )
+    services.clock.forward(1)
+    await filing.ask("27301234991", "luz@demo.example", HelpTopic.OTHER)
+    mail_message = tables.mail_message
+    newest = (
+        mail_message.select()
+        .where(mail_message.c.kind == MailKind.HELP_ASKED.value)
+        .order_by(mail_message.c.created.desc())
+        .limit(1)
+    )
+    async with services.store.read() as transaction:
+        row = (await transaction.connection.execute(newest)).one()
+    url = services.sealer.open(
+        row.link_sealed, table=LINK.table, row=row.id, column=LINK.column
+    )
+    return url.decode().rpartition("/")[2]
 
 
 async def signature(pages: PublicPages) -> None:
@@ -273,6 +336,7 @@ async def test_each_page_in_each_way(pages: PublicPages) -> None:
     await documentation(pages)
     await enrolment(pages)
     await revocation(pages)
+    await help_for_signers(pages)
     await signature(pages)
     await errors(pages)
 
@@ -288,9 +352,14 @@ async def test_each_page_in_each_way(pages: PublicPages) -> None:
     }
     seen = {page.split()[0] for page in matrix.pages(Way.GET, 200)}
     assert seen == with_pages - _FILES
-    posted = {"enrolment.enrol", "revocar.revoke"}
-    for way, status in ((Way.FAULTS, 422), (Way.RIGHT, 200)):
-        assert {page.split()[0] for page in matrix.pages(way, status)} == posted
+    posted = {"enrolment.enrol", "revocar.revoke", "ayuda.ask", "ayuda.withdraw"}
+    # A link is followed: there is nothing to fill in.
+    filled_in = posted - {"ayuda.withdraw"}
+    for way, status, expected in (
+        (Way.FAULTS, 422, filled_in),
+        (Way.RIGHT, 200, posted),
+    ):
+        assert {page.split()[0] for page in matrix.pages(way, status)} == expected
     rules = [rule for rule in app.url_map.iter_rules() if rule.endpoint in with_pages]
     assert {r.endpoint for r in rules if "POST" in (r.methods or ())} == posted
     assert matrix.templates == template_files(_TEMPLATES)

@@ -1,6 +1,7 @@
 """What was sent to webhooks, on both databases: found, and sent again."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -10,6 +11,7 @@ from appliance.domain.integrators.webhook_log import DeliveryFilter, Replayed
 from appliance.domain.vocab import MessageState, WebhookEvent
 from appliance.webhooks import delivery_log
 from appliance.webhooks.endpoints import EndpointChange
+from appliance.webhooks.message_queue import MessageQueue
 from tests.integration.webhooks.administration import OPERATOR, WebhookAdministration
 from tests.support.installation.record import CoreFixture
 
@@ -69,8 +71,10 @@ async def test_one_is_sent_again_with_its_own_id(
 
         again = await admin.log.replay(OPERATOR, whose, endpoint, message.id)
 
-        pending = replace(message, state=MessageState.PENDING, tries=0, due=core.now)
+        due = again.message.due
+        pending = replace(message, state=MessageState.PENDING, tries=0, due=due)
         assert again.message == pending
+        assert due <= core.now
         assert len(again.attempts) == 1
         assert (await core.audited())[-1] == "webhook.replayed"
 
@@ -88,6 +92,33 @@ async def test_one_that_is_put_off_is_tried_now(
     again = await admin.log.replay(OPERATOR, whose, endpoint, message.id)
 
     assert again.message == replace(message, due=core.now)
+
+
+@pytest.mark.parametrize("state", [MessageState.PENDING, MessageState.GIVEN_UP])
+async def test_one_that_is_tried_now_goes_before_the_backlog(
+    core: CoreFixture, admin: WebhookAdministration, state: MessageState
+) -> None:
+    """Of its endpoint; what waits for another one is not overtaken."""
+    whose = await core.integrator()
+    endpoint = (await admin.made(whose)).endpoint.id
+    other = (await admin.made(whose, label="otro")).endpoint.id
+    first_of_other = await admin.sent(other, MessageState.PENDING)
+    core.clock.forward(60)
+    for _ in range(5):
+        await admin.sent(endpoint, MessageState.PENDING)
+        core.clock.forward(1)
+    wanted = await admin.sent(endpoint, state)
+    core.clock.forward(60)
+
+    await admin.log.replay(OPERATOR, whose, endpoint, wanted.id)
+
+    async with core.store.write() as transaction:
+        queue = MessageQueue(transaction)
+        claims = [
+            await queue.claim_next("one/1", core.now, timedelta(minutes=1))
+            for _ in range(2)
+        ]
+    assert [claim and claim.id for claim in claims] == [first_of_other.id, wanted.id]
 
 
 async def test_all_given_up_are_sent_again(

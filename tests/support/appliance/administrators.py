@@ -22,7 +22,7 @@ from appliance.domain.ids import PersonId
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import FlagReason
 from appliance.domain.trust_store import AnchorPurpose
-from appliance.domain.vocab import VouchedBy
+from appliance.domain.vocab import HelpTopic, VouchedBy
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.people.person_store import PersonStore
 from tests.support.appliance.appliance import Appliance, TestPerson
@@ -201,6 +201,9 @@ def build_town(appliance: Appliance) -> Town:
         await guess_at_person(
             front.core.store, front, locked.id, locked.cuil, locked.email
         )
+        whose = (await front.integrators.get(code)).id
+        ask = front.help_requests.ask_in_frame
+        await ask(locked.id, HelpTopic.BOTH, whose, proven=False)
         made = await front.invitations.invite(
             ACTOR,
             appliance.next_cuil(),

@@ -30,6 +30,7 @@ class Trial:
 
     folder: Path
     web_url: str
+    settings_file: Path
 
     def run(self, script: str) -> str:
         """Run a script as somebody would in that folder, to a good end; what it said.
@@ -55,11 +56,13 @@ class Trial:
 
 
 @contextmanager
-def running_trial(folder: Path) -> Iterator[Trial]:
+def running_trial(folder: Path, network: str = "") -> Iterator[Trial]:
     """Set one up by the commands of `quickstart`, and stop it after.
 
     Args:
         folder: a short, private, empty one.
+        network: this machine's address in the network that reaches it; empty: none
+            does.
     """
     programs = folder / ".venv/bin"
     programs.mkdir(parents=True)
@@ -67,21 +70,23 @@ def running_trial(folder: Path) -> Iterator[Trial]:
     (programs / "rubrica").chmod(0o755)
     (programs / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     (programs / "python").chmod(0o755)
-    settings = ("--settings", str(folder / "var/settings.toml"))
-    for command in (
-        ("init", "--trial", str(folder / "var")),
-        ("migrate",),
-        ("hsm", "init"),
-    ):
-        _done(*settings, *command)
+    file = folder / "var/settings.toml"
+    settings = ("--settings", str(file))
+    _done(*settings, "init", "--trial", str(folder / "var"))
+    if network:
+        file = folder / "var/settings-network.toml"
+        prepare = ("--prepare", str(file), "--address", network)
+        _done(*settings, "demo", "network", *prepare)
+        settings = ("--settings", str(file))
+    _done(*settings, "migrate")
+    _done(*settings, "hsm", "init")
     log = folder / "rubrica.log"
     with log.open("ab") as out:
         process = start_rubrica(*settings, "up", stdout=out, stderr=out)
     try:
         _done(*settings, "ready", "--wait", "120", "--pid", str(process.pid))
         _done(*settings, "demo", "setup")
-        given = load_settings(folder / "var/settings.toml")
-        yield Trial(folder, given.web.web_url)
+        yield Trial(folder, load_settings(file).web.web_url, file)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(_STOP_S)

@@ -26,14 +26,22 @@ def asked(
     person: TestPerson,
     names: tuple[str, ...] = NAMES,
     stamps: Sequence[dict[str, Any]] = (),
+    contents: Sequence[bytes] = (),
 ) -> dict[str, Any]:
-    """A batch of one document for each name; the first ones with these stamps."""
+    """A batch of one document for each name; the first ones with these stamps.
+
+    Args:
+        backend: that asks.
+        person: who is to sign.
+        names: of the documents.
+        stamps: of the first ones.
+        contents: of the first ones; of the others a page with the name.
+    """
+    own = [*contents, *(pdfs.one_page(f"Recibo {each}") for each in names)]
+    del own[len(contents) : 2 * len(contents)]
     documents: list[dict[str, Any]] = [
-        {
-            "contenido": base64.b64encode(pdfs.one_page(f"Recibo {name}")).decode(),
-            "nombre": name,
-        }
-        for name in names
+        {"contenido": base64.b64encode(content).decode(), "nombre": name}
+        for content, name in zip(own, names, strict=True)
     ]
     for document, stamp in zip(documents, stamps, strict=False):
         document["sello"] = stamp

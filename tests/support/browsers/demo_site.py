@@ -10,6 +10,7 @@ from typing import Any
 
 from appliance.web import sdk
 from embed.demo.config import read_config
+from embed.demo.desk import Desk
 from embed.demo.host import DemoHost
 from tests.support.browsers.host_page import POLL_S, Reply
 from tests.support.faces.fake_frame import API_KEY, INTEGRATOR, FakeService
@@ -49,11 +50,15 @@ def running_demo_site(folder: Path, **play: Any) -> Iterator[DemoSite]:
     Args:
         folder: private; configuration and key go there.
         **play: how the service behaves, see `FakeService`; `frame_src` overrides
-            the frame's address in the site's configuration, `sample` is a PDF.
+            the frame's address in the site's configuration, `sample` is a PDF,
+            `desk` has a trial's codes, `is_shared` says that a TLS front stands
+            before the site.
     """
     listen = f"127.0.0.1:{free_port()}"
     frame_src = play.pop("frame_src", None)
     sample: bytes | None = play.pop("sample", None)
+    desk: Desk | None = play.pop("desk", None)
+    is_shared: bool = play.pop("is_shared", False)
     with FakeService(f"http://{listen}", **play) as service:
         key_file = folder / "demo-api-key"
         key_file.write_text(f"{API_KEY}\n")
@@ -69,14 +74,15 @@ def running_demo_site(folder: Path, **play: Any) -> Iterator[DemoSite]:
                     "integrator_id": INTEGRATOR,
                     "api_key_file": key_file.name,
                     "event_prefix": service.play["prefix"],
-                    "download_origins": [service.web_url],
+                    "download_origins": [service.web_url, service.iframe_url],
+                    "public_origin": f"http://{listen}" if is_shared else "",
                     "sample": "contrato.pdf" if sample is not None else None,
                     "user": {"cuil": CUIL, "email": EMAIL, "name": "Bruno Díaz"},
                 }
             )
         )
         serve_sdk(service)
-        server = DemoHost(read_config(config_file), quiet=True)
+        server = DemoHost(read_config(config_file), quiet=True, desk=desk)
         thread = threading.Thread(
             target=server.serve_forever, args=(POLL_S,), daemon=True
         )

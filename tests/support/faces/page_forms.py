@@ -18,6 +18,8 @@ class PageForm:
     """Path that it is sent to."""
     hidden: dict[str, str] = field(default_factory=dict)
     shown: list[str] = field(default_factory=list)
+    required: set[str] = field(default_factory=set)
+    """Those of them that have to be filled in."""
     file: str = ""
     """Name of the field for a file; empty for none."""
 
@@ -56,6 +58,8 @@ class FormReader(HTMLParser):
             form.file = name
         else:
             form.shown.append(name)
+            if given.get("aria-required") == "true":
+                form.required.add(name)
 
     def handle_endtag(self, tag: str) -> None:
         """Leave a form."""

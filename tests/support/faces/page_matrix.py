@@ -39,6 +39,8 @@ class Way(StrEnum):
     """GET by a script, which replaces a part of the page."""
     FAULTS = "faults"
     """POST with faults: the page comes back, or an error page."""
+    STALE = "stale"
+    """POST of a page that was opened before a change by somebody else."""
     RIGHT = "right"
     """POST that is carried out."""
 

@@ -114,10 +114,10 @@ def request_view(
 def stream_of(content: bytes) -> DocumentStream:
     """Bytes as the store of documents streams them."""
 
-    async def pieces() -> AsyncIterator[bytes]:
-        yield content
+    async def part(start: int, end: int) -> AsyncIterator[bytes]:
+        yield content[start:end]
 
-    return DocumentStream(len(content), pieces())
+    return DocumentStream(len(content), part(0, len(content)), part)
 
 
 class FixedDocumentKeys:
@@ -185,9 +185,10 @@ class FakeRequests(Requests):
         ]
 
     async def original(
-        self, person: PersonId, request: RequestId
+        self, person: PersonId, request: RequestId, *, goes_on: bool = False
     ) -> tuple[RequestView, DocumentStream]:
         """Always the same PDF."""
+        del goes_on
         return await self.get(person, request), stream_of(PDF)
 
     async def preview(

@@ -4,8 +4,11 @@ with stopped(appliance, "signing-1"), token_away(appliance, "pki"):
 ...
 """
 
+import json
 import signal
+import socket
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import Final
 
 import psutil
 
+from appliance.core.metrics_file import FORMAT
 from tests.support.appliance.appliance import Appliance
 from tests.support.processes.other_version import other_version
 from tests.support.processes.rubrica import command_line
@@ -83,4 +87,33 @@ def garbage(appliance: Appliance) -> Iterator[None]:
     try:
         yield
     finally:
+        file.unlink()
+
+
+@contextmanager
+def handed_over(appliance: Appliance, role: str, **figures: float) -> Iterator[None]:
+    """Figures of a ninth process of a role, which go on being handed over.
+
+    Args:
+        appliance: that it belongs to.
+        role: of the process.
+        figures: values by name.
+    """
+    file = appliance.settings.metrics_dir / role / "9.json"
+    samples = [[name, {}, value] for name, value in figures.items()]
+    host = socket.gethostname()
+    file.write_text(json.dumps({"format": FORMAT, "samples": samples, "host": host}))
+    ended = threading.Event()
+
+    def go_on() -> None:
+        while not ended.wait(1):
+            file.touch()
+
+    process = threading.Thread(target=go_on)
+    process.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        process.join()
         file.unlink()

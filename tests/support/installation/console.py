@@ -21,10 +21,13 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from jinja2.bccache import Bucket, BytecodeCache
 from quart import Quart
 from werkzeug.datastructures import FileStorage
+from werkzeug.exceptions import HTTPException
 
 from admin_ui.app import create_console
+from admin_ui.edits import FORMS, VERSION
 from admin_ui.session import COOKIE
 from appliance.bootstrap import AdminServiceRegistry, open_admin
+from appliance.core.edit_versions import version_of
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import PersonState, VouchedBy
@@ -110,6 +113,8 @@ class Console:
     clock: MovingClock
     cookies: dict[str, str] = field(default_factory=dict)
     csrf: str = ""
+    name: str = NAME
+    """Of the administrator at the browser."""
 
     # -- what a browser does -----------------------------------------------
 
@@ -128,7 +133,11 @@ class Console:
         files: dict[str, FileStorage] | None = None,
         headers: dict[str, str] | None = None,
     ) -> Answer:
-        """Send a form; headers override those of the console's own pages."""
+        """Send a form as from a page that was opened just now.
+
+        Headers override those of the console's own pages, and fields the version.
+        """
+        fields = {**await self.version(path), **fields}
         own = {"Origin": ADMIN_URL, "Sec-Fetch-Site": "same-origin"}
         merged = {**own, **(headers or {})}
         sent = {name: value for name, value in merged.items() if value}
@@ -172,6 +181,19 @@ class Console:
         if found:
             self.csrf = found[1]
         return Answer(response.status_code, response.headers, text)
+
+    async def version(self, path: str) -> dict[str, str]:
+        """Return the field that says what a form was opened with, if it has one."""
+        try:
+            endpoint, named = self.app.url_map.bind("").match(path, method="POST")
+        except HTTPException:
+            return {}
+        form = FORMS.get(str(endpoint))
+        if form is None:
+            return {}
+        subject = (form.subject, str(named.get(form.key, self.name)))
+        (values,) = await self.front.edits.read(subject)
+        return {VERSION: version_of(values, form.values)}
 
     def code(self) -> str:
         """A code that was not used yet; the clock goes on by a step."""

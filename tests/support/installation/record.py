@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from sqlalchemy import update
@@ -26,6 +26,7 @@ from appliance.core.database.engines import open_engines
 from appliance.core.database.migrate import migrate
 from appliance.core.database.tables import signature_request
 from appliance.core.secrets.password_hashing import PasswordRoot
+from appliance.core.secrets.sealed_box import SecretBox
 from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.activation import (
@@ -58,6 +59,7 @@ from appliance.domain.keys import KeyAlgorithm, KeyMode
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.requests.process import NO_NOTE
 from appliance.domain.requests.request import RequestView, SignedDocumentView, Signer
+from appliance.domain.secrets import KeyRing
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import (
     ActivationState,
@@ -94,6 +96,10 @@ CERTIFICATE = b"certificate"
 """Of every credential made here."""
 HOST = "h"
 """Host of the workers here, and what activations are sealed to."""
+
+
+DATA_KEY: Final = SecretBox(KeyRing.of(b"d" * 32))
+"""Seals e-mail addresses of people."""
 
 
 def prepared(document: ActivationDocument, digest: str = DIGEST) -> ActivationDocument:
@@ -216,7 +222,9 @@ class CoreFixture:
         person = PersonId(new_id())
         new = NewPerson(
             person=Person(person, cuil or f"20{number:09d}", "Ana Pérez", state, "es"),
-            email_sealed=b"-",
+            email_sealed=DATA_KEY.seal(
+                b"ana@example.org", table="person", row=person, column="email_sealed"
+            ),
             email_index=f"{number:064d}",
             vouched_by=VouchedBy.DEMO,
             login_phc=login_phc,

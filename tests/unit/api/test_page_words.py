@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.api import revocar
+from appliance.api import ayuda, revocar
 from appliance.web import i18n
 
 TEMPLATES = Path(revocar.__file__).parent / "templates"
@@ -21,6 +21,7 @@ SAID = re.compile(r"""\bt\((?P<quote>["'])(?P<text>.+?)(?P=quote)\)""")
             for match in SAID.finditer(path.read_text(encoding="utf-8"))
         }
         | {*revocar._REASONS.values(), *revocar._FAULTS.values()}
+        | {*ayuda._SAID.values(), *ayuda._FAULTS.values()}
     ),
 )
 def test_sentence_has_its_spanish(text: str) -> None:

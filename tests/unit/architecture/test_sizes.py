@@ -21,6 +21,7 @@ MANY_DEPENDENCIES = {
     "Health": "each part that may be away, and the time",
     "ListedObjects": "the file, its history, its readers, and two that count",
     "Login": "two keys of personal data",
+    "PasswordChange": "both passwords, and the key of personal data",
     "People": "as an enrolment, by an operator",
     "Signing": "the path of a signature reads in one class",
     "ValidationSource": "three sources of validation material, and how long to wait",

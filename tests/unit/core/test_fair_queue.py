@@ -402,6 +402,45 @@ async def test_nothing_is_kept_where_most_are_strangers() -> None:
 
 
 @in_played_time
+async def test_strangers_use_their_part_of_the_time_and_rest_between() -> None:
+    """A place that is held for a second is theirs again after four, not for others."""
+    now = asyncio.get_running_loop().time
+    limits = FairLimits(places=1, per_share=1, per_party=1, group_part=0.25)
+    queue = FairQueue(limits, "test", now)
+    began: dict[str, float] = {}
+    came = now()
+
+    async def work(owner: WorkOwner) -> None:
+        async with queue.place(owner):
+            began[owner.share] = now() - came
+            await asyncio.sleep(1)
+
+    tasks = [asyncio.create_task(work(stranger(number))) for number in range(3)]
+    await asyncio.sleep(1.5)
+    await work(OTHER_SHARE)
+    await asyncio.gather(*tasks)
+
+    assert began == pytest.approx(
+        {"address:0": 0, OTHER_SHARE.share: 1.5, "address:1": 4, "address:2": 8}
+    )
+
+
+@in_played_time
+async def test_strangers_that_come_seldom_rest_for_nobody() -> None:
+    """Whoever comes after the rest of the one before finds the place free."""
+    now = asyncio.get_running_loop().time
+    limits = FairLimits(places=2, per_share=2, per_party=2, group_part=0.25)
+    queue = FairQueue(limits, "test", now)
+
+    for number in range(4):
+        came = now()
+        async with queue.place(stranger(number)):
+            assert now() == came
+            await asyncio.sleep(1)
+        await asyncio.sleep(1)
+
+
+@in_played_time
 async def test_nobody_waits_for_ever() -> None:
     """Whoever waited too long is told, and its place in the queue is free."""
     queue = FairQueue(

@@ -16,7 +16,10 @@ KNOWN: Final = {
     "base_url": "https://firma.example",
     "iframe_url": "https://marco.firma.example",
     "environment": "PREPROD",
+    "integrity": "sha384-…",
 }
+_AS_WRITTEN: Final = {name: f"{{{name}}}" for name in ("web_url", "integrity")}
+"""What files to be saved have as they are written."""
 NAMES: Final = [page.name for page in PAGES]
 _FENCE: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _OURS: Final = re.compile(
@@ -114,8 +117,22 @@ def test_every_sample_is_shown_and_can_be_saved() -> None:
         for name, code in SAMPLES.items()
         for page in PAGES
         if code.decode().replace("{iframe_url}", KNOWN["iframe_url"]).rstrip("\n")
-        in page_text("es", page.name, {**KNOWN, "web_url": "{web_url}"})
+        in page_text("es", page.name, {**KNOWN, **_AS_WRITTEN})
     }
 
     assert shown == set(SAMPLES)
     assert {"request.py", "Request.java", "webhook.php"} <= DOWNLOADS
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_page_of_the_sdk_gives_the_element_its_token(lang: str) -> None:
+    """The sample is a whole page; it is run by tests/e2e/sdk."""
+    (sample,) = (
+        code
+        for language, code in _FENCE.findall(page_text(lang, "sdk", KNOWN))
+        if language == "html"
+    )
+
+    assert "firma.fetchToken = " in sample
+    assert "firma.userData = " in sample
+    assert 'integrity="sha384-…"' in sample

@@ -51,10 +51,8 @@ DOCUMENT: Final[dict[str, Any]] = {
                         "content": {
                             "application/problem+json": {
                                 "schema": {
-                                    "allOf": [
-                                        {"$ref": "#/components/schemas/Problem"},
-                                        _CODES,
-                                    ]
+                                    "allOf": [{"$ref": "#/components/schemas/Problem"}],
+                                    "dependentSchemas": {"code": _CODES},
                                 }
                             }
                         },

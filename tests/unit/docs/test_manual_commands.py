@@ -72,7 +72,7 @@ def fault(given: tuple[str, ...]) -> str:
         with contextlib.redirect_stderr(told), contextlib.redirect_stdout(told):
             command_parser().parse_args(kept)
     except SystemExit as ended:
-        return told.getvalue().strip().splitlines()[-1] if ended.code else ""
+        return told.getvalue().strip().splitlines()[0] if ended.code else ""
     return ""
 
 

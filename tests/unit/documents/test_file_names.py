@@ -31,6 +31,11 @@ def test_name_kept_in_nfc() -> None:
     assert check_file_name(unicodedata.normalize("NFD", "señal.pdf")) == "señal.pdf"
 
 
+def test_blanks_around_a_name_do_not_count() -> None:
+    """As at every other text that people type."""
+    assert check_file_name(" contrato.pdf ") == "contrato.pdf"
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -40,7 +45,6 @@ def test_name_kept_in_nfc() -> None:
         ".oculto.pdf",
         "contrato",
         "contrato.pdf.exe",
-        "contrato.pdf ",
         "a/b.pdf",
         "..\\b.pdf",
         "c:d.pdf",

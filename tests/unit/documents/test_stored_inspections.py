@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from appliance.domain.documents import (
+    EmptyField,
     FindingKind,
     Inspection,
     PageBox,
@@ -38,6 +39,24 @@ def stored(inspection: Inspection) -> dict[str, Any]:
 def test_inspection_is_read_back_as_it_was() -> None:
     """Each page in its place, also where its neighbours look otherwise."""
     assert inspection_from_json(stored(MIXED)) == MIXED
+
+
+def test_fields_are_read_back_with_what_their_locks_close() -> None:
+    """Also where there is no lock, and as a version before kept them."""
+    fields = (
+        EmptyField("Firma", 1, (1.0, 2.0, 3.0, 4.0)),
+        EmptyField("a.b", permits=2, locks=True, shuts=("Firma", "c")),
+    )
+    signing = SigningFacts(empty=fields, signed=("Firma-1",))
+    inspection = replace(MIXED, signing=signing)
+
+    kept = stored(inspection)
+
+    assert inspection_from_json(kept) == inspection
+    plain, locking = kept["signing"]["empty"]
+    assert not {"permits", "locks", "shuts"} & plain.keys()
+    del locking["shuts"]
+    assert inspection_from_json(kept).signing.empty[1].shuts == ()
 
 
 def test_pages_that_look_alike_are_kept_as_one() -> None:

@@ -112,3 +112,36 @@ def test_trick_is_refused(typed: str) -> None:
     assert refused.value.code is ErrorCode.DOMAIN_INVALID
     reason = refused.value.reason
     assert i18n.translate("es", reason) != reason
+
+
+def test_address_of_a_private_network_is_for_a_trials_own_site() -> None:
+    """Outside PROD, by https, and only where the caller asks for it."""
+    typed = "https://192.168.0.10:8090"
+
+    assert parse_origin(typed, Environment.PREPROD, in_private_network=True) == typed
+    for environment, asked in (
+        (Environment.PREPROD, False),
+        (Environment.PROD, True),
+        (Environment.PROD, False),
+    ):
+        with pytest.raises(DomainInvalidError):
+            parse_origin(typed, environment, in_private_network=asked)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "http://192.168.0.10:8090",
+        "https://8.8.8.8",
+        "https://192.168.0.010",
+        "https://192.168.10",
+        "https://0xc0a8000a",
+        "https://[fd00::1]",
+        "https://224.0.0.1",
+        "https://192.168.0.10.example.",
+    ],
+)
+def test_other_addresses_are_refused_there_too(typed: str) -> None:
+    """Public ones, other spellings, IPv6, plain http."""
+    with pytest.raises(DomainInvalidError):
+        parse_origin(typed, Environment.PREPROD, in_private_network=True)

@@ -33,6 +33,9 @@ _CONTENTS: Final[dict[str, dict[str, Any]]] = {
         "url": "https://acme.example/f",
         "pdf": b"%PDF",
         "logo": b"\x89PNG\r\n\x1a\n",
+        "contact": "firma@demo.example",
+        "revocation_url": "https://firma.example/revocar",
+        "help_url": "https://firma.example/ayuda",
     },
     "batch": {
         "documents": tuple(f"{n}.pdf" for n in range(12)),

@@ -14,10 +14,10 @@ from babel.messages.extract import extract_from_file
 
 from appliance.domain.ids import ProcessId, RequestBatchId, RequestId
 from appliance.domain.integrators.sign_urls import is_sign_url, sign_link
-from appliance.domain.mail.mails import MailKind
+from appliance.domain.mail.mails import NOTICES, MailKind
 from appliance.domain.vocab import RequestState
 from appliance.mail.contents import MailContent
-from appliance.mail.message import mail_message
+from appliance.mail.message import mail_message, mail_parts
 from appliance.mail.smtp import shown_answer
 from appliance.settings import MailSettings, Settings
 from tests.support.installation.settings import settings_in
@@ -217,6 +217,40 @@ def test_a_document_that_is_too_large_is_said_to_be(settings: Settings) -> None:
     message = sent(settings, replace(REQUEST, kind=MailKind.SIGNED))
     assert list(message.iter_attachments()) == []
     assert "pedíselo a Ñandú S.A." in part(message, "plain")
+
+
+@pytest.mark.parametrize("lang", ["es", "en"])
+@pytest.mark.parametrize("kind", sorted({*NOTICES.values(), MailKind.HELP_ASKED}))
+def test_mail_about_an_account_leads_on(
+    settings: Settings, kind: MailKind, lang: str
+) -> None:
+    """To whom one asks, and where one stops the key, or asks for help without one."""
+    told = replace(
+        REQUEST,
+        kind=kind,
+        lang=lang,
+        on_behalf=False,
+        url=None,
+        contact="Mesa de ayuda, interno 12",
+        revocation_url="https://firma.example/revocar",
+        help_url="https://firma.example/ayuda",
+    )
+    parts = mail_parts(told, settings, "id-1")
+
+    cannot_sign = kind in {MailKind.PASSWORD_LOCKED, MailKind.REVOKED}
+    for said in (parts.text, parts.html):
+        assert "Mesa de ayuda, interno 12" in said
+        assert (told.revocation_url in said) == (kind is not MailKind.REVOKED)
+        assert (told.help_url in said) == cannot_sign
+    if kind is not MailKind.REVOKED:
+        assert f'<a href="{told.revocation_url}">' in parts.html
+
+
+def test_mail_says_nothing_of_a_contact_that_is_not_set(settings: Settings) -> None:
+    """The sentence is left out."""
+    told = replace(REQUEST, kind=MailKind.CERTIFIED, on_behalf=False)
+
+    assert "Contacto" not in mail_parts(told, settings, "id-1").text
 
 
 def test_every_sentence_has_its_spanish() -> None:

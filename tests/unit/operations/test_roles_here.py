@@ -16,7 +16,10 @@ from tests.unit.operations.test_setup_answers import GIVEN
 
 _SCRIPT: Final = """\
 #!/bin/sh
-[ "$1" = show ] && cat "{folder}/$4.${{3#--property=}}" 2>/dev/null
+case "$1" in
+show) cat "{folder}/$4.${{3#--property=}}" ;;
+list-*) cat "{folder}/$1" ;;
+esac 2>/dev/null
 exit 0
 """
 _WORKERS: Final = "rubrica-signing@*.service"
@@ -46,9 +49,16 @@ class Systemd:
 
     def load(self, *workers: str) -> None:
         """Have it know these of the workers."""
-        told = "\n\n".join(f"rubrica-{worker}.service" for worker in workers)
-        self.say(_WORKERS, "Id", told)
+        rows = "".join(f"rubrica-{each}.service loaded x y Z\n" for each in workers)
+        (self._folder / "list-units").write_text(rows)
         self.say(_WORKERS, "ActiveState", "active" if workers else "")
+
+    def enable(self, *workers: str) -> None:
+        """Have these of the workers start with the machine."""
+        rows = "".join(f"rubrica-{each}.service enabled enabled\n" for each in workers)
+        (self._folder / "list-unit-files").write_text(
+            f"rubrica-signing@.service disabled enabled\n{rows}"
+        )
 
     def mask(self, *units: str) -> None:
         """Have them be masked, and stopped."""
@@ -82,6 +92,22 @@ def test_host_with_all_roles_leaves_none_out(
     systemd.say("rubrica-chores.service", "ActiveState", "failed")
     (found,) = look_at_units(settings)
     assert found.what == "rubrica-chores.service is failed"
+
+
+@pytest.mark.parametrize("worker", ["signing@1", "signing@2", "signing@3"])
+def test_stopped_worker_is_named(
+    systemd: Systemd, settings: Settings, worker: str
+) -> None:
+    """One that was stopped and unloaded, too: it is enabled, or of rubrica.target."""
+    systemd.enable("signing@3")
+    systemd.say("rubrica-signing@3.service", "ActiveState", "active")
+    systemd.load(*({"signing@1", "signing@2", "signing@3"} - {worker}))
+    systemd.say(f"rubrica-{worker}.service", "ActiveState", "inactive")
+
+    (found,) = look_at_units(settings)
+
+    assert found.what == f"rubrica-{worker}.service is inactive"
+    assert f"systemctl start rubrica-{worker}.service" in found.remedy
 
 
 def test_masked_roles_are_not_of_this_host(

@@ -61,7 +61,7 @@ def test_containers_are_never_started_by_it(
     ran: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """So the two options are a mistake together."""
-    assert main(["setup", "--compose", str(tmp_path), "--no-start"]) == 78
+    assert main(["setup", "--compose", str(tmp_path), "--no-start"]) == 2
 
     assert ran == []
     assert "--no-start" in capsys.readouterr().err

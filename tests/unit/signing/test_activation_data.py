@@ -44,6 +44,7 @@ from appliance.domain.vocab import (
     FontName,
     FontStyle,
     Restriction,
+    StampDesign,
     VouchedBy,
 )
 from appliance.keys.key_encryption import lock_outer, open_outer, open_seal, seal_to
@@ -99,6 +100,7 @@ OTHER_DETAILS: dict[str, StampDetails] = {
     "is_cuil_masked": StampDetails(is_cuil_masked=True),
     "qr": StampDetails(qr="https://firma.example/verificar/0"),
     "logo": StampDetails(logo=Logo("ab" * 32, 40, 20)),
+    "design": StampDetails(design=StampDesign.CARD),
 }
 OTHER_ISSUES: dict[str, Any] = {
     "task": TaskId("x"),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.domain.documents import Damage, Repair
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode, RequestFailedError
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.requests.request import (
     RequestView,
@@ -117,3 +117,20 @@ def test_outcome_is_the_reason_of_the_last_attempt(
         standing(view(state, OURS, reason), None, OURS)
 
     assert ended.value.code is code
+
+
+@pytest.mark.parametrize(
+    ("state", "is_final"), [(RequestState.PENDING, False), (RequestState.FAILED, True)]
+)
+@pytest.mark.parametrize(
+    "code", [ErrorCode.TSA_UNAVAILABLE, ErrorCode.REVOCATION_UNAVAILABLE]
+)
+def test_code_that_passes_is_final_for_a_failed_request(
+    state: RequestState, code: ErrorCode, *, is_final: bool
+) -> None:
+    """A client repeats what was given back, and never what failed for good."""
+    with pytest.raises(ApplianceError) as refused:
+        standing(view(state, OURS, code.value), None, OURS)
+
+    assert refused.value.code is code
+    assert isinstance(refused.value, RequestFailedError) is is_final

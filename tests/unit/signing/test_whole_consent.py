@@ -458,7 +458,7 @@ def test_a_layout_holds_nothing_but_what_was_laid_out() -> None:
             {
                 *("page", "lines", "font_name", "font_style", "font_size_pt", "color"),
                 *("text_x", "text_y", "x", "y", "width", "height", "rect", "rotate"),
-                *("qr", "logo"),
+                *("qr", "logo", "runs", "frame_pt"),
             }
         )
     )

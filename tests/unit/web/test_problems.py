@@ -12,6 +12,7 @@ from appliance.domain.errors import (
     CheckDigitError,
     ErrorCode,
     FieldInvalidError,
+    RequestFailedError,
 )
 from appliance.web import i18n, problems
 from appliance.web.allowed_values import PHRASES
@@ -149,3 +150,16 @@ def test_framework_errors_mapped() -> None:
         ErrorCode.BAD_HEADER,
         ErrorCode.INTERNAL,
     ]
+
+
+@pytest.mark.parametrize(
+    "code", [code for code in ErrorCode if problems.ANSWERS[code].retry_after_s]
+)
+def test_what_failed_for_good_is_not_worth_a_repetition(code: ErrorCode) -> None:
+    """Its code and status stay; a client is told to ask with a new request."""
+    told = problems.problem(RequestFailedError(code), "r", "es")
+
+    assert (told["code"], told["category"]) == (code.value, "terminal")
+    assert told["status"] == problems.ANSWERS[code].status
+    assert "retryAfter" not in told
+    assert "solicitud nueva" in str(told["detail"])

@@ -30,6 +30,13 @@ from appliance.domain.appearance.stamp import (
     QrFigure,
     StampLayout,
 )
+from appliance.domain.vocab import FontName, FontStyle
+from worker.pades.appearance.archival import (
+    BLANK,
+    archival_part,
+    blank_drawing,
+    has_output_intent,
+)
 from worker.pades.appearance.embedded_font import EmbeddedFont
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.pdf.document import add_annotation, find_page
@@ -37,6 +44,7 @@ from worker.pades.pdf.revision import open_revision, refusing
 
 _BORDER: Final = 0.045  # line width as a share of the font size: half a point at 12
 _TINT: Final = 0.45  # how much of the text's colour the border has
+_FAINT: Final = 0.7  # as much of it labels have: they are read on grey scans, too
 _PRINT: Final = 4  # annotation flag
 PDF_2_0: Final = (2, 0)
 # The primaries and the white of sRGB (IEC 61966-2-1), as CalRGB has them.
@@ -107,15 +115,23 @@ def write_stamp(
     named = layout.logo.sha256 if layout.logo else None
     if named is not None and (picture is None or picture.logo.sha256 != named):
         raise ValueError(named)
-    font = fonts[layout.font_name, layout.font_style]
-    resources = _default_rgb(writer)
+    used = _letters(layout, fonts)
+    resources = _default_colors(writer)
+    drawings = DictionaryObject()
     if picture is not None and named is not None:
-        resources[pdf_name("/XObject")] = DictionaryObject(
-            {pdf_name("/Logo"): _write_logo(writer, picture)}
-        )
-    if layout.lines:
-        resources[pdf_name("/Font")] = DictionaryObject(
-            {pdf_name("/F1"): _write_font(writer, font, layout)}
+        drawings[pdf_name("/Logo")] = _write_logo(writer, picture)
+    blank = blank_drawing(writer)
+    if blank is not None:
+        # For the document timestamps that follow.
+        drawings[pdf_name(BLANK)] = blank
+    if drawings:
+        resources[pdf_name("/XObject")] = drawings
+    if used:
+        resources[pdf_name("/Font")] = _dictionary(
+            {
+                f"/F{at}": _write_font(writer, font, letters)
+                for at, (font, letters) in enumerate(used, 1)
+            }
         )
     form = _dictionary(
         {
@@ -126,7 +142,7 @@ def write_stamp(
             "/Resources": resources,
         }
     )
-    return writer.add_object(StreamObject(form, stream_data=_content(layout, font)))
+    return writer.add_object(StreamObject(form, stream_data=_content(layout, fonts)))
 
 
 def draw_on_page(
@@ -193,10 +209,23 @@ def _matrix(layout: StampLayout) -> tuple[float, float, float, float, float, flo
     }[layout.rotate]
 
 
-def _content(layout: StampLayout, font: EmbeddedFont) -> bytes:
+def _letters(layout: StampLayout, fonts: StampFonts) -> list[tuple[EmbeddedFont, str]]:
+    """The fonts of a stamp in the order of its words, and what it shows of each."""
+    found: dict[tuple[FontName, FontStyle], str] = {}
+    if layout.runs:
+        for run in layout.runs:
+            key = run.font_name, run.font_style
+            found[key] = found.get(key, "") + run.text
+    elif layout.lines:
+        found[layout.font_name, layout.font_style] = "".join(layout.lines)
+    return [(fonts[key], letters) for key, letters in found.items()]
+
+
+def _content(layout: StampLayout, fonts: StampFonts) -> bytes:
     """The operators that draw border, figures and text."""
-    pen = min(_BORDER * layout.font_size_pt, layout.width / 4, layout.height / 4)
-    border = tuple(1 - _TINT * (1 - part) for part in layout.color)
+    wide = layout.frame_pt or _BORDER * layout.font_size_pt
+    pen = min(wide, layout.width / 4, layout.height / 4)
+    border = _tinted(layout, _TINT)
     out = [
         "q",
         f"{border[0]:.3f} {border[1]:.3f} {border[2]:.3f} RG {pen:.3f} w",
@@ -208,7 +237,10 @@ def _content(layout: StampLayout, font: EmbeddedFont) -> bytes:
         out += _logo_content(layout, layout.logo)
     if layout.qr is not None:
         out += _qr_content(layout, layout.qr)
-    if layout.lines:
+    if layout.runs:
+        out += _card_content(layout, fonts)
+    elif layout.lines:
+        font = fonts[layout.font_name, layout.font_style]
         out += _text_content(layout, font)
     out.append("Q")
     return "\n".join(out).encode("ascii")
@@ -217,13 +249,9 @@ def _content(layout: StampLayout, font: EmbeddedFont) -> bytes:
 def _text_content(layout: StampLayout, font: EmbeddedFont) -> list[str]:
     """The operators that draw the lines, each in the middle of its row."""
     size, leading = layout.font_size_pt, LINE_HEIGHT * layout.font_size_pt
-    ascent = font.metrics.ascent / UNITS_PER_EM
-    descent = font.metrics.descent / UNITS_PER_EM
-    above = (LINE_HEIGHT - ascent - descent) / 2 + ascent
-    baseline = layout.height - layout.text_y - above * size
+    baseline = layout.height - layout.text_y - _above(font) * size
     red, green, blue = layout.color
-    # Glyph numbers, four hexadecimal digits each.
-    lines = ("".join([f"{font.glyphs[c]:04X}" for c in line]) for line in layout.lines)
+    lines = (_glyphs(font, line) for line in layout.lines)
     return [
         f"BT /F1 {size:.3f} Tf {leading:.3f} TL",
         f"{red:.3f} {green:.3f} {blue:.3f} rg",
@@ -233,10 +261,46 @@ def _text_content(layout: StampLayout, font: EmbeddedFont) -> list[str]:
     ]
 
 
+def _card_content(layout: StampLayout, fonts: StampFonts) -> Iterator[str]:
+    """The operators that draw each of a card's words in its font, size and tint."""
+    used = [font for font, _ in _letters(layout, fonts)]
+    yield "BT"
+    for run in layout.runs:
+        font = fonts[run.font_name, run.font_style]
+        baseline = layout.height - run.y - _above(font) * run.size
+        red, green, blue = _tinted(layout, _FAINT if run.is_faint else 1.0)
+        yield f"/F{used.index(font) + 1} {run.size:.3f} Tf"
+        yield f"{red:.3f} {green:.3f} {blue:.3f} rg"
+        yield f"1 0 0 1 {run.x:.3f} {baseline:.3f} Tm <{_glyphs(font, run.text)}> Tj"
+    yield "ET"
+
+
+def _tinted(layout: StampLayout, share: float) -> tuple[float, ...]:
+    """The stamp's colour as a tint, from 0, white, to 1."""
+    return tuple(1 - share * (1 - part) for part in layout.color)
+
+
+def _above(font: EmbeddedFont) -> float:
+    """From the top of a row to its baseline, as a multiple of the font size."""
+    ascent = font.metrics.ascent / UNITS_PER_EM
+    descent = font.metrics.descent / UNITS_PER_EM
+    return (LINE_HEIGHT - ascent - descent) / 2 + ascent
+
+
+def _glyphs(font: EmbeddedFont, line: str) -> str:
+    """Glyph numbers of a line, four hexadecimal digits each."""
+    return "".join([f"{font.glyphs[c]:04X}" for c in line])
+
+
 def _write_font(
-    writer: IncrementalPdfFileWriter, font: EmbeddedFont, layout: StampLayout
+    writer: IncrementalPdfFileWriter, font: EmbeddedFont, letters: str
 ) -> IndirectObject:
     """Embed a font as Type0 with Identity-H.
+
+    Args:
+        writer: the revision it becomes part of.
+        font: which.
+        letters: characters that are shown in it.
 
     Source: ISO 32000-2, 9.7.4, 9.7.6, 9.8, 9.9.
     """
@@ -256,7 +320,7 @@ def _write_font(
             "/FontDescriptor": writer.add_object(_descriptor(writer, font)),
             "/CIDToGIDMap": pdf_name("/Identity"),
             "/DW": NumberObject(1000),
-            "/W": _widths(font, layout),
+            "/W": _widths(font, letters),
         }
     )
     to_unicode = StreamObject(
@@ -308,9 +372,9 @@ def _descriptor(
     return descriptor
 
 
-def _widths(font: EmbeddedFont, layout: StampLayout) -> ArrayObject:
-    """Widths, in 1/1000 em, of the glyphs that this stamp shows."""
-    shown = {font.glyphs[char]: char for line in layout.lines for char in line}
+def _widths(font: EmbeddedFont, letters: str) -> ArrayObject:
+    """Widths, in 1/1000 em, of the glyphs that are shown."""
+    shown = {font.glyphs[char]: char for char in letters}
     out = ArrayObject()
     for glyph in sorted(shown):
         units = font.metrics.advances[shown[glyph]]
@@ -324,27 +388,32 @@ def _width(units: int) -> FloatObject:
     return FloatObject(round(units * 1000 / UNITS_PER_EM, 2))
 
 
-def _default_rgb(writer: IncrementalPdfFileWriter) -> DictionaryObject:
+def _default_colors(writer: IncrementalPdfFileWriter) -> DictionaryObject:
     """The resources that every stamp begins with.
 
     A file with an output intent (PDF/A, PDF/X) may be made for paper, where RGB of a
     device means nothing and costs the file its conformance: there the stamp's RGB is
-    that of sRGB. In other files its colours are as plain as those of the page.
+    that of sRGB, and so it is in PDF/A that names no device, with grey as well. In
+    other files its colours are as plain as those of the page.
 
-    Source: ISO 32000-2, 8.6.5.6; ISO 19005-2, 6.2.4.3.
+    Source: ISO 32000-2, 8.6.5.6; ISO 19005-1, 6.2.3; ISO 19005-2, 6.2.4.3.
     """
-    if "/OutputIntents" not in writer.root:
+    root = writer.root
+    is_archival = archival_part(root) is not None
+    if "/OutputIntents" not in root and not is_archival:
         return DictionaryObject()
-    parameters = DictionaryObject(
-        {
-            pdf_name("/WhitePoint"): _floats(_WHITE),
-            pdf_name("/Gamma"): _floats(_GAMMA),
-            pdf_name("/Matrix"): _floats(tuple(sum(_PRIMARIES, ()))),
-        }
-    )
-    space = ArrayObject([pdf_name("/CalRGB"), parameters])
-    spaces = DictionaryObject({pdf_name("/DefaultRGB"): space})
-    return DictionaryObject({pdf_name("/ColorSpace"): spaces})
+    white = {"/WhitePoint": _floats(_WHITE)}
+    primaries = {"/Gamma": _floats(_GAMMA), "/Matrix": _floats(sum(_PRIMARIES, ()))}
+    spaces = {"/DefaultRGB": _calibrated("/CalRGB", {**white, **primaries})}
+    if is_archival and not has_output_intent(root):
+        grey = {**white, "/Gamma": FloatObject(_GAMMA[0])}
+        spaces["/DefaultGray"] = _calibrated("/CalGray", grey)
+    return _dictionary({"/ColorSpace": _dictionary(spaces)})
+
+
+def _calibrated(family: str, entries: Mapping[str, PdfObject]) -> ArrayObject:
+    """A colour space that depends on no device."""
+    return ArrayObject([pdf_name(family), _dictionary(entries)])
 
 
 def _floats(values: tuple[float, ...]) -> ArrayObject:

@@ -53,7 +53,7 @@ class FieldLook:
     box: tuple[float, float, float, float] | None = None
     """Where the stamp is shown, x0, y0, x1, y1 in user space; None: nothing is."""
     draw: Callable[[IncrementalPdfFileWriter, DictionaryObject], None] | None = None
-    """Gives a widget the stamp's appearance."""
+    """Gives a widget its appearance: the stamp's, or none that is seen."""
 
 
 def entry(dictionary: object, key: str, kind: type[_Kind]) -> _Kind | None:

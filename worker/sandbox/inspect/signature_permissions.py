@@ -3,8 +3,8 @@
 Source: ISO 32000-2, 12.7.5.5, 12.8.2; `appliance.domain.documents`.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pyhanko.pdf_utils.generic import BooleanObject, DictionaryObject, StreamObject
@@ -91,13 +91,13 @@ def signing_facts(catalog: DictionaryObject, pages: Sequence[Page]) -> SigningFa
     signed = [field for field in fields if field.value is not None]
     levels = [level for field in signed for level in _levels(field)]
     locks = [lock for field in signed for lock in _locks(field)]
-    places = _places(pages) if len(signed) < len(fields) else {}
+    empty = [field for field in fields if field.value is None]
+    places = _places(pages) if empty else {}
+    above = {part for field in empty for part in _with_parents(field.name)}
     return SigningFacts(
         permitted=min(levels, default=None),
         new_locked=any(lock.covers_new for lock in locks),
-        empty=tuple(
-            _empty(field, locks, places) for field in fields if field.value is None
-        ),
+        empty=_bounded(_empty(field, locks, places, above) for field in empty),
         signed=tuple(field.name for field in signed),
     )
 
@@ -153,19 +153,50 @@ def _places(pages: Sequence[Page]) -> dict[Key, int]:
     }
 
 
+def _with_parents(name: str) -> Iterator[str]:
+    """A full name, and those of the fields above it."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
+
+
+def _bounded(fields: Iterable[EmptyField]) -> tuple[EmptyField, ...]:
+    """Empty fields, whose locks name `FIELDS_KEPT` others together at most.
+
+    A lock beyond that is taken for one of every field.
+    """
+    found, left = [], FIELDS_KEPT
+    for field in fields:
+        left -= len(field.shuts)
+        kept = field if left >= 0 else replace(field, closes=True, shuts=())
+        found.append(kept)
+    return tuple(found)
+
+
 def _empty(
-    field: SignatureField, locks: list[_Lock], places: dict[Key, int]
+    field: SignatureField,
+    locks: list[_Lock],
+    places: dict[Key, int],
+    above: Collection[str],
 ) -> EmptyField:
     page, rect = _place(field, places)
     own = dictionary(field.node, "/Lock")
     level = number(entry(own, "/P"))
     permits = None if level is None else _strict(level)
     seeds = dictionary(field.node, "/SV")
+    named = {
+        name
+        for lock in _lock(own)
+        if not lock.covers_new
+        for name in lock.names
+        if name in above
+    }
     return EmptyField(
         name=field.name,
         page=page,
         rect=rect,
         locked=field.read_only or any(lock.covers(field.name) for lock in locks),
+        read_only=field.read_only,
         closes=any(lock.covers_new for lock in _lock(own)) or permits == _NO_CHANGES,
         needs=(
             *_needs(seeds),
@@ -180,6 +211,7 @@ def _empty(
         certifies=_certifies(seeds),
         permits=permits,
         locks=any(True for _ in _lock(own)),
+        shuts=tuple(sorted(named)),
     )
 
 

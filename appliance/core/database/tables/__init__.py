@@ -48,6 +48,7 @@ from appliance.core.database.tables.outside import outside_job, outside_material
 from appliance.core.database.tables.people import (
     attempt_slot,
     enrolment,
+    help_request,
     known_address,
     login_attempt,
     login_secret,
@@ -110,6 +111,7 @@ __all__ = [
     "enrolment",
     "expiry_notice",
     "former_certificate",
+    "help_request",
     "hsm_task",
     "idempotency",
     "installation",

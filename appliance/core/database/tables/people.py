@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -59,6 +60,31 @@ person_vouch = Table(
     Column("checked", Instant, nullable=False),
     Column("created", Instant, nullable=False),
     Index("ix_person_vouch_person_integrator", "person", "integrator"),
+)
+
+# What a person asked an officer for who cannot sign. One row a person: whoever asks
+# again uses it again, so that strangers cannot fill the table.
+help_request = Table(
+    "help_request",
+    metadata,
+    Column("person", Id, ForeignKey("person.id"), primary_key=True),
+    # Another one each time that it is opened.
+    Column("id", Id, nullable=False),
+    Column("topic", String(16), nullable=False),
+    # The integrator in whose frame it was asked; null: on the public page.
+    Column("integrator", Id, ForeignKey("integrator.id")),
+    # Whether a right code came before it.
+    Column("proven", Boolean, nullable=False),
+    # HMAC of the code of the link by which the person withdraws it.
+    Column("code_index", String(64), nullable=False, unique=True),
+    Column("asked", Instant, nullable=False),
+    # How often it was opened since a time.
+    Column("counted", Integer, nullable=False),
+    Column("since", Instant, nullable=False),
+    Column("ended", Instant),
+    # How it ended; null while it is open.
+    Column("outcome", String(16)),
+    Index("ix_help_request_ended_asked", "ended", "asked"),
 )
 
 # People that an integrator's backend made up to try things; it may read their secrets.

@@ -68,6 +68,8 @@ request_batch = Table(
     Column("reason", Text),
     # When it was refused, or taken back before it was ready.
     Column("ended", Instant),
+    # Documents that the signer opens before signing; empty: all.
+    Column("openings", String(8)),
     Index(
         "ix_request_batch_ended",
         "ended",

@@ -87,6 +87,8 @@ console_session = Table(
     Column("user", Id, ForeignKey("console_user.id"), nullable=False),
     Column("created", Instant, nullable=False),
     Column("until", Instant, nullable=False),
+    # When a code was last given in it. Empty: by a version before 0012.
+    Column("proven", Instant),
     Index("ix_console_session_until", "until"),
 )
 

@@ -10,7 +10,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if is_ours:
             told = json.loads(body)
-            with open("events.txt", "a") as events:
+            with open("var/events.txt", "a") as events:
                 print(told["type"], told["data"].get("procesoId", ""), file=events)
 
     def is_ours(self, body):
@@ -29,7 +29,7 @@ server = http.server.HTTPServer(("127.0.0.1", 0), Receiver)
 pathlib.Path("receiver.url").write_text(f"http://127.0.0.1:{server.server_port}/")
 server.serve_forever()
 END
-rm -f receiver.url events.txt
+rm -f receiver.url var/events.txt
 .venv/bin/python receiver.py 2>receiver.log &
 RECEIVER=$!
 wait_for test -s receiver.url

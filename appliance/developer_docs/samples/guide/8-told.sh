@@ -1,2 +1,2 @@
-wait_for grep "solicitud.firmada $PROCESO" events.txt
-cat events.txt
+wait_for grep "solicitud.firmada $PROCESO" var/events.txt
+cat var/events.txt

@@ -1,3 +1,3 @@
-api "$WEB_URL/api/integration/requests/$PROCESO/document" -o firmado.pdf
-rubrica verify firmado.pdf
-if command -v pdfsig >/dev/null; then pdfsig firmado.pdf; fi
+api "$WEB_URL/api/integration/requests/$PROCESO/document" -o var/firmado.pdf
+rubrica verify var/firmado.pdf
+if command -v pdfsig >/dev/null; then pdfsig var/firmado.pdf; fi

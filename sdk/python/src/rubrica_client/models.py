@@ -204,6 +204,7 @@ class BatchListed(TypedDict):
     creado: str
     firmante: dict[str, str | None]
     estado: BatchState
+    aperturas: NotRequired[Literal["todas", "muestra", "ninguna"]]
     progreso: BatchProgress
     total: int
     estados: dict[str, int]

@@ -26,6 +26,7 @@ from tests.support.browsers.batches import (
 )
 from tests.support.browsers.browsers import Opener, axe, press_on, resize, tab_to
 from tests.support.browsers.frame_host import FrameSite
+from tests.support.documents import pdfs
 
 
 def ask_for_page_9(site: FrameSite, request: int) -> None:
@@ -102,6 +103,28 @@ async def test_three_are_signed_with_one_password(
         await frame.get_by_role("button", name="Descargar febrero-firmado.pdf").click()
     assert (await download.value).suggested_filename == "febrero-firmado.pdf"
     assert await axe(frame) == []
+
+
+async def test_warnings_of_an_earlier_session_stand_above_the_password(
+    site: FrameSite, person: TestPerson, page: Page, backend: TestBackend
+) -> None:
+    """Who opened a document before this session is told again what to know of it."""
+    made = asked(backend, person, contents=[pdfs.javascript()])
+    token = token_for(backend, made["loteId"])
+    frame = await shown(site, page, token, person)
+    await listed(frame, person)
+    await read_all(frame)
+    await expect(frame.locator("#warned")).to_have_count(0)
+
+    frame = await shown(site, page, token, person)
+    await ceremony.at(frame, "documents")
+    await ceremony.go(frame)
+    await ceremony.at(frame, "password")
+    await expect(frame.locator("#warned")).to_contain_text(NAMES[0])
+    await expect(frame.locator("#warned li")).to_have_count(1)
+    await ceremony.sign(frame, person)
+
+    await site.wait(page, "batch.completed")
 
 
 async def test_page_that_comes_back_finds_what_it_left(

@@ -1,0 +1,1 @@
+"""The health of an installation: one model for console, `rubrica doctor` and alerts."""

@@ -1,0 +1,36 @@
+"""What the health report has of the record, for `rubrica doctor`."""
+
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from appliance.operations.looks import Finding
+from appliance.operations.metrics.verdicts import State
+from appliance.operations.status import MARKS, REMEDY
+
+_SECTIONS: Final = ("waiting", "delivery", "published", "certificates", "tsas")
+"""Sections that no other part of `rubrica doctor` looks at."""
+HEALTH: Final = ("status", *(f"--only={each}" for each in _SECTIONS))
+"""Words of the command."""
+_FOUND: Final = frozenset({0, 1})
+
+
+def look_at_health(command: Sequence[str]) -> Iterator[Finding]:
+    """Yield the troubles of the health report.
+
+    Args:
+        command: line of `rubrica status`.
+    """
+    done = subprocess.run(  # noqa: S603 (our own words, no shell)
+        command, capture_output=True, text=True, check=False, cwd="/"
+    )
+    if done.returncode not in _FOUND:
+        told = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
+        yield Finding(told[-1], "rubrica status")
+        return
+    for line in done.stdout.splitlines():
+        mark, _, rest = line.partition(" ")
+        if mark in MARKS.values():
+            what, _, remedy = rest.strip().partition(REMEDY)
+            is_warning = mark == MARKS[State.ATTENTION]
+            yield Finding(what, remedy, is_warning)

@@ -1,0 +1,97 @@
+"""`rubrica status`: how an installation stands, by the same report as the console.
+
+rubrica status
+rubrica status --only delivery --only waiting
+"""
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from appliance.cli.terminal import run_async, say
+from appliance.operations.metrics.verdicts import State
+from appliance.settings import Settings
+
+if TYPE_CHECKING:
+    from appliance.operations.health.report import HealthItem, HealthReport
+
+REMEDY: Final = " -> "
+"""Between what is wrong and what to do."""
+MARKS: Final = {State.BAD: "AMISS", State.ATTENTION: "warn"}
+"""First word of a line, by state."""
+
+
+def register(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    """Add `status`.
+
+    Args:
+        commands: of the `rubrica` parser.
+    """
+    status = commands.add_parser(
+        "status",
+        help="list what does not work, as the console's home page does",
+        epilog="Read are the record and the figures that this user may read. Exit "
+        "status: 0, nothing is bad; 1, something is; 75, the database is away; 78, "
+        "the settings are wrong.",
+    )
+    status.add_argument(
+        "--only",
+        action="append",
+        metavar="SECTION",
+        help="one section of the console's page of health; once more for others",
+    )
+    status.set_defaults(run=_status)
+
+
+def _status(args: argparse.Namespace) -> int:
+    def is_asked(item: "HealthItem") -> bool:
+        return not args.only or item.section in args.only
+
+    return run_async(lambda settings: _tell(settings, is_asked), args)
+
+
+async def _tell(settings: Settings, is_asked: "Callable[[HealthItem], bool]") -> int:
+    from appliance.operations.health.words import (  # noqa: PLC0415 (heavy)
+        REMEDIES,
+        TITLES,
+    )
+
+    report = await _report(settings)
+    shown = [each for each in report.troubles if is_asked(each)]
+    for item in shown:
+        alert = item.verdict.alert
+        which = item.subject or item.name
+        count = f" ({item.count})" if item.count else ""
+        what = f"{item.section}: {TITLES[alert]}: {which}{count}"
+        say(f"{MARKS[item.verdict.state]:6} {what}{REMEDY}{REMEDIES[alert]}")
+    if not shown:
+        say("nothing that can be seen from here needs attention")
+    return 1 if any(each.verdict.state is State.BAD for each in shown) else 0
+
+
+async def _report(settings: Settings) -> "HealthReport":
+    """Assess by the record and the figures, without asking any role.
+
+    Raises:
+        ApplianceError: `STORE_UNAVAILABLE`: the database is away.
+    """
+    import socket  # noqa: PLC0415 (heavy)
+
+    from appliance.bootstrap import open_core  # noqa: PLC0415 (heavy)
+    from appliance.bootstrap.certificates import open_expiry  # noqa: PLC0415 (heavy)
+    from appliance.console.installation_state import look  # noqa: PLC0415 (heavy)
+    from appliance.domain.clock import SystemClock  # noqa: PLC0415 (heavy)
+    from appliance.operations.health.report import assess  # noqa: PLC0415 (heavy)
+    from appliance.operations.metrics.facts import facts  # noqa: PLC0415 (heavy)
+    from appliance.operations.metrics.reading import read_all  # noqa: PLC0415 (heavy)
+
+    clock = SystemClock()
+    async with open_core(settings, clock, "operator") as core:
+        state = await look(core.store, clock, settings, open_expiry(core))
+    now = clock.now()
+    figures = facts(
+        read_all(settings.metrics_dir), socket.gethostname(), now, settings.tsa_names
+    )
+    return assess(state, figures, now, settings.environment, trial=settings.trial)

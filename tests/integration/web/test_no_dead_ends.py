@@ -1,0 +1,96 @@
+"""No page of this address leaves a person without words and a next step."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from quart import Quart, g
+
+from appliance.api import pages
+from appliance.api.app import create_api
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.web import i18n
+from tests.support.installation.api import API
+from tests.support.installation.installation import Installation
+
+_CONTACT: Final = "Mesa de ayuda, interno 12"
+_ERROR_PAGES: Final[dict[str, list[dict[str, Any]]]] = {
+    "alta_error.html": [{"link": True}, {"link": False}],
+    "ayuda_error.html": [{}],
+    "revocar_error.html": [{}],
+    "error.html": [
+        {"link_over": over, "programs": programs, "reference": "r-1"}
+        for over, programs in ((False, False), (True, False), (False, True))
+    ],
+}
+"""Templates that say an error, and what else each is given."""
+_LINK: Final = re.compile(r'<a href="(?!\?lang=)[^"]*">[^<]+</a>')
+_ENDS: Final = ("alta_hecha", "alta_otra_vez", "revocar_hecha", "verificar_nada")
+"""Pages at the end of a way on which something did not go as wanted."""
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> AsyncIterator[Quart]:
+    """The API of an installation that names a contact."""
+    made = Installation(tmp_path, **{**API, "contact": _CONTACT})
+    async with made.api() as services:
+        yield create_api(services)
+
+
+async def shown(
+    app: Quart, code: ErrorCode, template: str, lang: str, **more: Any
+) -> str:
+    """The main part of the page that says an error."""
+    async with app.test_request_context(f"/nada?lang={lang}"):
+        g.request_id, g.began = "r-1", 0.0
+        response = pages.refuse(ApplianceError(code), template, **more)
+        text = str(await response.get_data(as_text=True))
+    return text.partition("<main")[2]
+
+
+@pytest.mark.parametrize("template", list(_ERROR_PAGES))
+async def test_each_error_has_words_a_link_and_whom_to_ask(
+    app: Quart, template: str
+) -> None:
+    """Every code, in both languages, whatever page says it."""
+    for code in ErrorCode:
+        for more in _ERROR_PAGES[template]:
+            said = {
+                lang: await shown(app, code, template, lang, **more)
+                for lang in i18n.LANGUAGES
+            }
+            assert said["es"] != said["en"], code
+            for lang, main in said.items():
+                assert re.search(r"<h1>[^<]+</h1>", main), (code, lang)
+                assert _LINK.search(main), (code, lang, "no link")
+                assert _CONTACT in main, (code, lang, "nobody to ask")
+
+
+def test_each_page_that_ends_a_way_names_whom_to_ask() -> None:
+    """Errors among them: a template that refuses something says who can help."""
+    folder = Path(pages.__file__).parent / "templates"
+    refusing = {path.name for path in folder.glob("*error.html")} - {"docs_errors.html"}
+    assert refusing == set(_ERROR_PAGES)
+    for name in (*_ENDS, *(page.removesuffix(".html") for page in refusing)):
+        assert "whom()" in (folder / f"{name}.html").read_text("utf-8"), name
+
+
+@pytest.mark.parametrize(
+    ("contact", "href"),
+    [
+        ("firma@example.org", "mailto:firma@example.org"),
+        ("https://example.org/ayuda", "https://example.org/ayuda"),
+        ("javascript:alert(1)", None),
+        ("Mesa de ayuda, 0800 555 1234", None),
+        ("", None),
+    ],
+)
+def test_contact_is_a_link_where_it_can_be_one(
+    tmp_path: Path, contact: str, href: str | None
+) -> None:
+    """A mail address or a page; nothing else is ever followed."""
+    settings = Installation(tmp_path, contact=contact).settings({})
+
+    assert settings.contact_href == href
