@@ -53,6 +53,7 @@ POOLS: Final = {
     "signing_calls": N_("Calls that sign a document"),
     "signing_passwords": N_("Checks of signing passwords"),
     "other_passwords": N_("Checks of other passwords"),
+    "tries": N_("Sign-ins and codes being recorded"),
     "sandbox": N_("Jobs sent to the sandbox"),
     "sandbox_jobs": N_("Jobs that run in the sandbox"),
     "pictures": N_("Pages being drawn"),

@@ -363,6 +363,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Type", answer.kind)
         self.send_header("Content-Length", str(len(answer.content)))
+        if self.close_connection:
+            # A client that is not told would ask again on it.
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(answer.content)
 

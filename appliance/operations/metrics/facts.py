@@ -43,6 +43,7 @@ POOLS: Final = (
     "signing_calls",
     "signing_passwords",
     "other_passwords",
+    "tries",
     "sandbox",
     "sandbox_jobs",
     "pictures",
