@@ -1,5 +1,6 @@
 """Steps that cannot be undone ask for a code, unless one was given of late."""
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +106,7 @@ async def test_each_irreversible_step_asks_for_a_code(console: Console) -> None:
         assert asked.status == 422, (endpoint, asked.text)
         assert "Confirmá que sos vos" in asked.text, endpoint
         assert not asked.fault_of("code"), endpoint
+        assert re.search(r'<input id="f-code"[^>]* autofocus', asked.text), endpoint
         assert await console.rows_of(user) == before, endpoint
 
         form = form_of(asked, step.path)
