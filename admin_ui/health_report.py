@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from quart import current_app
 
@@ -14,9 +14,7 @@ from appliance.domain.errors import ApplianceError
 from appliance.operations.health.report import HealthReport, assess, unread
 from appliance.operations.metrics.facts import Facts
 from appliance.settings import SettingsError
-
-if TYPE_CHECKING:
-    from hsm_config.profile import HsmProfile
+from hsm_config.profile import HsmProfile, load_profile
 
 KEY: Final = "rubrica.health"
 """Extension of the application that keeps the last report."""
@@ -103,16 +101,20 @@ async def assessed() -> Assessment:
     return Assessment(report, checks, state, facts)
 
 
-def hsm_profile() -> "HsmProfile | None":
+def hsm_profile() -> HsmProfile | None:
     """The make of the HSM; None where the settings name none that is here."""
-    return _profile(core().settings.hsm.profile)
+    return profile_named(core().settings.hsm.profile)
 
 
 @cache
-def _profile(name: str) -> "HsmProfile | None":
-    # No other part of the console needs it.
-    from hsm_config.profile import load_profile  # noqa: PLC0415
+def profile_named(name: str) -> HsmProfile | None:
+    """The HSM profile of a name; None for one that is not here.
 
+    Read as the console starts, and kept: an upgrade takes its file away.
+
+    Args:
+        name: as in `hsm.profile`.
+    """
     try:
         return load_profile(name)
     except SettingsError:
