@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from appliance.cli.terminal import say
+from appliance.cli.terminal import log_to_stderr, say
 from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import Environment
 from appliance.operations import looks, system
@@ -112,6 +112,7 @@ def register(
 
 
 def _doctor(args: argparse.Namespace) -> int:
+    log_to_stderr()
     deep = args.deep or bool(args.only)
     if args.compose:
         from appliance.operations import container_looks  # noqa: PLC0415 (heavy)
