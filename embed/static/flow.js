@@ -5,7 +5,7 @@ import { call } from "./api.js";
 import { sha256 } from "./base64.js";
 import { Batch } from "./batch.js";
 import { byId, fill } from "./dom.js";
-import { Stopped, failureOf, ownFailure } from "./failure.js";
+import { Stopped, failureOf, isRefusal, ownFailure } from "./failure.js";
 import { t } from "./i18n.js";
 import { countDown } from "./next_code.js";
 import { alert, announce, notice, run, waitFor } from "./screen.js";
@@ -429,8 +429,10 @@ export class Flow extends Batch {
     try {
       await this.persist(() => call("seen", { body: { sha256: shown } }));
     } catch (error) {
-      if (error.code !== "DOCUMENT_CHANGED") throw error;
-      return this._changed();
+      if (error.code === "DOCUMENT_CHANGED") return this._changed();
+      // Failed for good, while it was read here.
+      if (isRefusal(error) && (await this._isOverNow(error))) return undefined;
+      throw error;
     }
     return super.authorised();
   }

@@ -214,6 +214,18 @@ export class Stage {
     return new Failure({ code, category, detail: message, requestId: session.id });
   }
 
+  /**
+   * Ask what has become of the request; true if it is over, which is shown then.
+   * @param {Failure} error by which the service refused a call for it.
+   */
+  async _isOverNow(error) {
+    this.session = await this.persist(() => call("state"));
+    if (this.session.state !== "failed") return this._isOver();
+    // Of the same code the refusal has the better reference.
+    this.fail(this.session.reason.code === error.code ? error : this.recorded(this.session));
+    return true;
+  }
+
   /** Come to a later state of the flow from wherever a session is taken up. */
   _through(state) {
     if (this._machine.is("connected", "loading", "reviewing")) this._machine.move(state);

@@ -8,11 +8,14 @@ import asyncio
 import pytest
 from playwright.async_api import Page, Route, expect
 
+from appliance.domain.errors import ErrorCode, RequestFailedError
+from appliance.web import problems
 from tests.support.appliance.appliance import TestPerson
 from tests.support.browsers import ceremony
 from tests.support.browsers.browsers import Opener, until
 from tests.support.browsers.frame_host import FrameSite, file_of
 from tests.support.documents import pdfs
+from tests.support.faults.fault_injection import execute
 
 PDF = pdfs.one_page()
 OTHER = pdfs.pages(2)
@@ -473,3 +476,44 @@ async def test_revoked_key_ends_the_session(
     why = "Se terminó su tiempo o la cerraron."
     await expect(frame.locator("#panel")).to_contain_text(why)
     assert (await site.wait(page, "error"))["code"] == "SESSION_TOKEN_EXPIRED"
+
+
+@pytest.mark.parametrize("step", ["read", "password"])
+async def test_request_that_failed_for_good_is_over_in_the_frame(
+    site: FrameSite, person: TestPerson, page: Page, step: str
+) -> None:
+    """Its code else passes; nobody is sent back to the password, nor told to retry."""
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "place")
+    if step == "read":
+        await frame.get_by_role("button", name="Volver").click()
+        await ceremony.at(frame, "read")
+    else:
+        await ceremony.go(frame)
+        await ceremony.at(frame, "password")
+    execute(
+        site.appliance,
+        "UPDATE signature_request SET state = 'fallida', reason = 'TSA_UNAVAILABLE' "  # noqa: S608 (ours)
+        f"WHERE person = '{person.id}'",
+    )
+    if step == "read":
+        await ceremony.go(frame)
+    else:
+        answer = problems.problem(
+            RequestFailedError(ErrorCode.TSA_UNAVAILABLE), "r-1", "es"
+        )
+
+        async def refuse(route: Route) -> None:
+            await route.fulfill(status=503, json=answer)
+
+        await page.route("**/embed/api/sign", refuse)
+        await ceremony.sign(frame, person)
+
+    await ceremony.at(frame, "failed")
+    await expect(frame.locator("#panel")).to_contain_text("solicitud nueva")
+    told = await site.wait(page, "error")
+    assert (told["code"], told["category"]) == ("TSA_UNAVAILABLE", "terminal")
+    assert told["retryable"] is False
