@@ -240,7 +240,8 @@ ADDING: Final = frozenset(
     }
 )
 """Forms that make something new. Of one name or label there is one: a second one is
-refused as a fault of the form. What is sent again is sent once more, and no earlier
+refused as a fault of the form. A request is asked for again once: later forms lead to
+what the first one made. A message that is sent again is sent once more, and no earlier
 attempt is changed."""
 
 NOT_STORED: Final = frozenset(

@@ -272,6 +272,8 @@ async def one(number: str) -> Response:
         cause=_cause(found),
         signer_revoked=found.signer_revoked,
         askable=may_be_asked_again(view),
+        successor=found.successor,
+        replaces=found.replaces,
         findings=[FINDINGS[kind] for kind in view.inspection.findings],
         damages=[DAMAGES[kind] for kind in view.repair.damage] if view.repair else [],
     )
@@ -291,6 +293,8 @@ def _cause(found: RequestHistory) -> dict[str, str]:
 @blueprint.post("/<digits:number>/again")
 async def ask_again(number: str) -> Response:
     """`POST /admin/requests/{id}/again`: a new request in the place of a failed one.
+
+    Sent twice, or by two administrators, it leads to the same new request.
 
     Raises:
         ApplianceError: as `RequestAgain.ask`.

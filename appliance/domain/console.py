@@ -354,6 +354,7 @@ class HomeNumbers:
     pending: int
     in_progress: int
     failed: int
+    """Failed requests that were not asked for again."""
     invited: int
     """Persons who have not chosen their passwords yet."""
     locked: int
