@@ -478,39 +478,25 @@ async def test_revoked_key_ends_the_session(
     assert (await site.wait(page, "error"))["code"] == "SESSION_TOKEN_EXPIRED"
 
 
-@pytest.mark.parametrize("step", ["read", "password"])
 async def test_request_that_failed_for_good_is_over_in_the_frame(
-    site: FrameSite, person: TestPerson, page: Page, step: str
+    site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """Its code else passes; nobody is sent back to the password, nor told to retry."""
+    answer = problems.problem(RequestFailedError(ErrorCode.TSA_UNAVAILABLE), "r", "es")
+
+    async def refuse(route: Route) -> None:
+        await route.fulfill(status=503, json=answer)
+
     await site.open(page, person, autoLoadFile=file_of(PDF))
     frame = site.frame(page)
-    await ceremony.read(frame)
-    await ceremony.give_code(frame, person)
-    await ceremony.at(frame, "place")
-    if step == "read":
-        await frame.get_by_role("button", name="Volver").click()
-        await ceremony.at(frame, "read")
-    else:
-        await ceremony.go(frame)
-        await ceremony.at(frame, "password")
+    await reach(site, page, person, "password")
     execute(
         site.appliance,
         "UPDATE signature_request SET state = 'fallida', reason = 'TSA_UNAVAILABLE' "  # noqa: S608 (ours)
         f"WHERE person = '{person.id}'",
     )
-    if step == "read":
-        await ceremony.go(frame)
-    else:
-        answer = problems.problem(
-            RequestFailedError(ErrorCode.TSA_UNAVAILABLE), "r-1", "es"
-        )
-
-        async def refuse(route: Route) -> None:
-            await route.fulfill(status=503, json=answer)
-
-        await page.route("**/embed/api/sign", refuse)
-        await ceremony.sign(frame, person)
+    await page.route("**/embed/api/sign", refuse)
+    await ceremony.sign(frame, person)
 
     await ceremony.at(frame, "failed")
     await expect(frame.locator("#panel")).to_contain_text("solicitud nueva")

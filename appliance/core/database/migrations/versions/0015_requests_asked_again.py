@@ -23,5 +23,5 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Take it away."""
     op.drop_index("ix_signing_process_replaces", "signing_process")
-    with op.batch_alter_table("signing_process") as altered:
-        altered.drop_column("replaces")
+    # In a batch SQLite makes the table anew, and requests refer to the one that is there.
+    op.drop_column("signing_process", "replaces")
