@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select, update
 
-from appliance.core.database.tables import signature_request, signing_process
+from appliance.core.database.tables import (
+    integrator,
+    signature_request,
+    signing_process,
+)
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.requests.process import NamedBy, ProcessFilter
 from appliance.domain.requests.request import RequestView
-from appliance.domain.vocab import RequestState
+from appliance.domain.vocab import RequestState, SignatureLevel
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_store import RequestStore
 from tests.integration.console.forms import ANA, LUIS, failed_request, open_acme_console
@@ -132,6 +136,10 @@ async def test_wishes_of_the_integrator_are_not_made_the_requests_own(
     """What is changed of its profile later holds for the new request as well."""
     await console.person()
     failed = await failed_request(console)
+    async with console.services.store.write() as transaction:
+        await transaction.connection.execute(
+            update(integrator).values(level=SignatureLevel.B_LTA.value)
+        )
 
     made = await console.front.request_again.ask(failed, "console:a", "consola")
 
