@@ -64,8 +64,6 @@ _WEBHOOK: Final = _Row(
         "label",
         "events",
         "disabled",
-        "disabled_reason",
-        "failing_since",
         "former_until",
         "removed",
     ),
