@@ -5,18 +5,26 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
+import structlog
 from quart import current_app
 
 from admin_ui.core import core
 from admin_ui.figures import figures_now
 from appliance.console.installation_state import InstallationState, look
 from appliance.domain.errors import ApplianceError
-from appliance.operations.health.report import HealthReport, assess, unread
+from appliance.operations.health.report import (
+    HealthReport,
+    assess,
+    unassessed,
+    unread,
+)
 from appliance.operations.metrics.facts import Facts
 from appliance.settings import SettingsError
 
 if TYPE_CHECKING:
     from hsm_config.profile import HsmProfile
+
+_log = structlog.get_logger(__name__)
 
 KEY: Final = "rubrica.health"
 """Extension of the application that keeps the last report."""
@@ -71,6 +79,9 @@ class LatestReport:
             await assessed()
         except ApplianceError as exc:
             self.keep(unread(exc.code.value))
+        except Exception:  # noqa: BLE001 (whatever it is, nobody awaits the task)
+            _log.exception("health.assessment_failed")
+            self.keep(unassessed())
 
 
 def latest() -> LatestReport:

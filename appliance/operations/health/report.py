@@ -72,6 +72,8 @@ class HealthReport:
     items: tuple[HealthItem, ...]
     rows: tuple[ProcessRow, ...] = ()
     """Processes, which the items of the section `workers` are made of."""
+    is_known: bool = True
+    """False: the installation could not be assessed, and there are no items."""
 
     @property
     def worst(self) -> State:
@@ -142,6 +144,11 @@ def unread(code: str) -> HealthReport:
     """
     away = Verdict(State.BAD)
     return HealthReport((HealthItem("parts", "database", away, code=code),))
+
+
+def unassessed() -> HealthReport:
+    """Report that the installation could not be assessed."""
+    return HealthReport((), is_known=False)
 
 
 def _parts(checks: Mapping[str, str]) -> Iterator[HealthItem]:

@@ -1,5 +1,6 @@
 """*Inicio*, *Salud* and the menu say the same of an installation that is not well."""
 
+import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import insert, select, update
+from structlog.testing import capture_logs
 
 from admin_ui import figures, health_report
 from admin_ui.session import COOKIE
@@ -35,6 +37,7 @@ from appliance.domain.vocab import (
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.worker_store import WorkerStore
 from appliance.operations.backup.record import note_backup
+from appliance.operations.health.report import unassessed
 from tests.integration.console.health_page import hand_over, plain, sample
 from tests.support.installation.console import Console
 from tests.support.installation.installation import Installation
@@ -358,6 +361,41 @@ async def test_pages_do_not_wait_for_a_part_that_hangs(
     assert "Hay algo que pide atención." in text
     await latest._looking
     assert latest._report.worst.value == "bad"
+
+
+async def test_mark_says_that_nothing_is_known_yet(
+    well_console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the first assessment waits for a part that hangs: that is not well."""
+
+    async def hangs(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(health_report, "look", hangs)
+    monkeypatch.setattr(health_report, "_WAIT_S", 0)
+
+    assert await mark(well_console) == ("quiet", "No se sabe")
+    well_console.app.extensions[health_report.KEY]._looking.cancel()
+
+
+async def test_assessment_that_fails_is_logged_and_told(
+    well_console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error that nobody foresaw is not lost, and does not look like all is well."""
+
+    async def fails(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(health_report, "look", fails)
+
+    with capture_logs() as logs:
+        told = await mark(well_console)
+
+    assert told == ("quiet", "No se sabe")
+    (line,) = [one for one in logs if one["event"] == "health.assessment_failed"]
+    assert line["log_level"] == "error"
+    latest = well_console.app.extensions[health_report.KEY]
+    assert latest._report == unassessed()
 
 
 async def test_software_token_in_production(tmp_path: Path) -> None:
