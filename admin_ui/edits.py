@@ -49,6 +49,11 @@ SECRET: Final = frozenset(
     }
 )
 """Fields that are never shown again: secrets, and what each page makes anew."""
+_NO_SECRET: Final[Mapping[str, frozenset[str]]] = {
+    # The integrator's short code; elsewhere `code` is a one-time code.
+    "integrators.create": frozenset({"code"}),
+}
+"""Fields of `SECRET` that are none in a form, by endpoint."""
 
 
 @dataclass(frozen=True)
@@ -448,9 +453,7 @@ def kept(name: str, value: Any) -> Any:
         value: that the page gives it.
     """
     typed: Mapping[str, str] | None = g.get("typed")
-    if typed is None or name in SECRET:
-        return value
-    return typed.get(name, value)
+    return value if typed is None else typed.get(name, value)
 
 
 def kept_box(name: str, checked: Any) -> bool:
@@ -466,8 +469,17 @@ def kept_box(name: str, checked: Any) -> bool:
 
 def typed_fields() -> dict[str, str]:
     """Return the fields of the form that was sent which may be shown again."""
-    sent = session.form().fields
-    return {name: text for name, text in sent.items() if name not in SECRET}
+    return without_secrets(session.form().fields)
+
+
+def without_secrets(sent: Mapping[str, str]) -> dict[str, str]:
+    """Return those fields of the form of the present endpoint that are no secret.
+
+    Args:
+        sent: text by field.
+    """
+    secret = SECRET - _NO_SECRET.get(request.endpoint or "", frozenset())
+    return {name: text for name, text in sent.items() if name not in secret}
 
 
 def conflict(error: ApplianceError) -> bool:
