@@ -41,6 +41,7 @@ from appliance.operations.health.report import unassessed
 from tests.integration.console.health_page import hand_over, plain, sample
 from tests.support.installation.console import Console
 from tests.support.installation.installation import Installation
+from tests.support.patience import CALL_S
 
 Hurt = Callable[[Console], Awaitable[object]]
 _TABLES = 2
@@ -67,6 +68,12 @@ async def opened(folder: Path, url: str = "sqlite") -> AsyncIterator[Console]:
         await alive(made)
         note_backup(made.front.settings, made.clock.now(), _TABLES)
         yield made
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for each report, however busy the machine is."""
+    monkeypatch.setattr(health_report, "_WAIT_S", CALL_S)
 
 
 @pytest.fixture
