@@ -4,8 +4,8 @@ import argparse
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,7 @@ from typing import Final
 import httpx
 import pytest
 
-from appliance.settings import load_settings
+from appliance.settings import Settings, SettingsError, load_settings
 from embed.demo import commands
 from embed.demo.config import HostConfig
 from embed.demo.desk import TrialDesk
@@ -35,6 +35,16 @@ PRIVATE: Final = (
     "/correos/1/text",
 )
 """Addresses that show codes, passwords or what mails say."""
+
+
+class ShownVisit:
+    """A visit with one person."""
+
+    people: Final = VISIT["people"]
+
+    def as_json(self) -> dict[str, object]:
+        """What the desk shows."""
+        return dict(VISIT)
 
 
 class KnownDesk:
@@ -350,6 +360,32 @@ def test_desk_of_a_trial_that_was_never_started_shows_nothing(
     with TrialDesk(load_settings(trial_settings)) as desk:
         assert desk.visit() is None
         assert desk.signature_page(1) is None
+
+
+def test_desk_opens_as_soon_as_the_trial_can_be_opened(
+    trial_settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key is missing at first: the site need not be restarted."""
+    failures = iter([SettingsError("no key"), OSError("no folder")])
+    opened = threading.Event()
+
+    @asynccontextmanager
+    async def open_later(_: Settings) -> AsyncIterator[str]:
+        for failure in failures:
+            raise failure
+        opened.set()
+        yield "front"
+
+    async def read(front: str) -> ShownVisit:
+        assert front == "front"
+        return ShownVisit()
+
+    monkeypatch.setattr("appliance.cli.fronts.operators_front", open_later)
+    monkeypatch.setattr("appliance.cli.demo.visit.read_visit", read)
+
+    with TrialDesk(load_settings(trial_settings), retry_s=0) as desk:
+        assert opened.wait(CALL_S)
+        assert desk.visit() == VISIT
 
 
 def test_desk_that_cannot_be_opened_shows_nothing(trial_settings: Path) -> None:
