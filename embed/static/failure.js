@@ -28,6 +28,9 @@ function sentenceOf(code, values) {
   if (code === "DOCUMENT_TOO_LARGE") {
     return t("The document is larger than {size}.", { size: size(values.limit) });
   }
+  if (code === "INTERNAL" && values.isBrokenOff) {
+    return t("The service's answer breaks off on its way, time and again.");
+  }
   return errorSentence(code, values);
 }
 
@@ -151,6 +154,18 @@ export function failureOf(error) {
 
 /** The network failed: nothing is known of the call's outcome. */
 export class Unreachable extends Error {}
+
+/** The service began to answer, and the answer broke off. */
+export class BrokenOff extends Unreachable {
+  /**
+   * @param {string} message
+   * @param {number} [reached] bytes of the answer that came.
+   */
+  constructor(message, reached = 0) {
+    super(message);
+    this.reached = reached;
+  }
+}
 
 /** What was waited for is given up: nobody is told of it. */
 export class Stopped extends Error {}
