@@ -222,9 +222,9 @@ export class Batch extends Signature {
   }
 
   /** What is being noted as opened comes before the end of the session. */
-  async cancel(reason) {
+  async _cancel(reason) {
     if (this._isPainted) await this.#noted;
-    return super.cancel(reason);
+    return super._cancel(reason);
   }
 
   /** One of them was rejected: the others go on waiting. */
