@@ -275,6 +275,7 @@ export class Signature extends Stage {
     if (CANNOT_BE_SIGNED.has(error.code)) return this.fail(error);
     this._machine.move("authorising");
     if (error.code === "DOCUMENT_CHANGED") return this._changed();
+    this._viewer.fill();
     // Rejected or withdrawn elsewhere, while the password was typed here.
     if (error.code === "SESSION_IN_USE") {
       this.session = await this.persist(() => call("state"));
@@ -309,6 +310,7 @@ export class Signature extends Stage {
 
   async #undone() {
     this._machine.move("authorising");
+    this._viewer.fill();
     if (!this.#placed) await this.persist(() => this.#look());
     this.password();
     const { reason } = this.session;
