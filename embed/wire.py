@@ -436,7 +436,6 @@ def _field(
         "name": field.name,
         "page": field.page,
         "box": box,
-        "locked": field.locked,
         "obstacle": found and i18n.said(found, lang),
     }
 
