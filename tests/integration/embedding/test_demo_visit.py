@@ -13,7 +13,7 @@ from typing import Final
 import httpx
 import pytest
 
-from appliance.settings import load_settings
+from appliance.settings import SettingsError, load_settings
 from embed.demo import commands
 from embed.demo.config import HostConfig
 from embed.demo.desk import TrialDesk
@@ -26,7 +26,7 @@ from tests.support.processes.scratch import free_port
 
 VISIT: Final = {"people": [{"cuil": "20-26756539-3", "code": "123456"}]}
 PAGE: Final = "http://127.0.0.1:8080/verificar/ABC"
-KEY: Final = "the-visit-key"
+KEY: Final = "the-visit-key-of-a-trial"
 PRIVATE: Final = (
     "/ensayo/claves.json",
     "/ensayo/firma/7",
@@ -194,9 +194,9 @@ def shared(config: HostConfig, key_file: Path) -> HostConfig:
         "=;",
         "visita-{port}=",
         "visita-{port}=wrong",
-        "visita-{port}=the-visit-ke",
-        "visita-1=the-visit-key",
-        "visita=the-visit-key",
+        f"visita-{{port}}={KEY[:-1]}",
+        f"visita-1={KEY}",
+        f"visita={KEY}",
     ],
 )
 def test_network_sees_nothing_private_without_the_key(
@@ -229,6 +229,27 @@ def test_visit_key_opens_what_is_private(
     sent = {"Cookie": cookie.partition(";")[0]}
     assert client.get("/ensayo/claves.json", headers=sent).json() == VISIT
     assert client.get("/correos", headers=sent).status_code == 200
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"abc", b"\xff" * 24])
+def test_file_without_a_visit_key_opens_nothing(
+    start_site: StartSite, shared: HostConfig, key_file: Path, content: bytes
+) -> None:
+    """As a full disk left it: every visitor would have the empty key."""
+    key_file.write_bytes(content)
+
+    with pytest.raises(SettingsError, match="holds no visit key"):
+        start_site(shared, KnownDesk())
+
+
+@pytest.mark.parametrize("path", PRIVATE)
+def test_shared_site_without_a_key_shows_nothing_private(
+    start_site: StartSite, shared: HostConfig, path: str
+) -> None:
+    """Mails neither, which need no desk."""
+    client = start_site(replace(shared, visit_key_file=None), KnownDesk())
+
+    assert client.get(path).status_code == 403
 
 
 @pytest.mark.parametrize("key", ["", "wrong", "ñ", f"{KEY}x"])
