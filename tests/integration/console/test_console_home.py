@@ -371,3 +371,26 @@ async def test_software_token_in_production(tmp_path: Path) -> None:
         assert said in await shown(console)
         assert (await mark(console))[0] == "wait"
         assert "RubricaSoftwareHsm" in await shown(console, "/admin/health")
+
+
+@pytest.mark.parametrize("is_weak", [True, False])
+async def test_kind_of_hsm_is_that_of_the_signing_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_weak: bool
+) -> None:
+    """By their figures, as the alert is; the console's own profile may be another."""
+    if is_weak:
+        # A profile of one's own, which is on the signing host alone.
+        monkeypatch.setattr(health_report, "hsm_profile", lambda: None)
+    changed = {"trial": False, "environment": Environment.PROD}
+    async with Installation(tmp_path).console(**changed) as console:
+        await console.sign_in()
+        await alive(console)
+        note_backup(console.front.settings, console.clock.now(), _TABLES)
+        measured = sample("rubrica_hsm_software_in_production", int(is_weak))
+        hand_over(console, "signing", measured)
+
+        said = await shown(console, "/admin/health")
+        item = "Las claves de producción están en un token de software"
+
+        assert ("RubricaSoftwareHsm" in said) is is_weak
+        assert (item in await shown(console)) is is_weak
