@@ -184,11 +184,11 @@ def _tell(
                 continue
             record = away() if record is None else record
         found = record if part in _OF_THE_RECORD and record else _look(look)
-        well = well and all(each.is_warning for each in found)
+        well = well and all(each.mark != "AMISS" for each in found)
         if not found:
             say(f"ok     {part}")
         for each in found:
-            say(f"{'warn ' if each.is_warning else 'AMISS'}  {part}: {each.what}")
+            say(f"{each.mark:5}  {part}: {each.what}")
             for line in each.remedy.splitlines():
                 say(f"         -> {line}")
     return 0 if well else 1
@@ -258,8 +258,9 @@ def _look_at_workers(settings: Settings) -> Iterator[Finding]:
 
 def _look_at_hsm(file: Path, *, deep: bool) -> Iterator[Finding]:
     kind = system.rubrica_command("hsm", "kind", settings_file=file)
-    yield from looks.look_at_hsm_kind(kind)
-    if deep and "signing" not in left_out():
+    signs_here = "signing" not in left_out()
+    yield from looks.look_at_hsm_kind(kind, signs_here=signs_here)
+    if deep and signs_here:
         yield from _look_by(file, "hsm", "check", "--quick")
 
 
