@@ -457,14 +457,35 @@ async def test_strangers_rest_for_nothing_that_was_not_done(
     limits = FairLimits(places=2, per_share=2, per_party=2, group_part=0.25)
     queue = FairQueue(limits, "test", now)
 
-    with pytest.raises(ApplianceError):
+    async def fail() -> None:
         async with queue.place(stranger(1)):
             await asyncio.sleep(0.9)
             raise ApplianceError(code)
+
+    with pytest.raises(ApplianceError):
+        await fail()
     ended = now()
 
     async with queue.place(stranger(2)):
         assert now() - ended == pytest.approx(rest_s)
+
+
+@in_played_time
+async def test_strangers_do_not_rest_for_what_they_waited_for_a_core() -> None:
+    """A place is held meanwhile; its group rests for the work that begins then."""
+    now = asyncio.get_running_loop().time
+    limits = FairLimits(places=1, per_share=1, per_party=1, group_part=0.25)
+    queue = FairQueue(limits, "test", now)
+
+    place = await queue.acquire(stranger(1))
+    await asyncio.sleep(0.8)
+    place.begin()
+    await asyncio.sleep(0.1)
+    place.release()
+    ended = now()
+
+    async with queue.place(stranger(2)):
+        assert now() - ended == pytest.approx(0.3)
 
 
 @in_played_time
