@@ -43,7 +43,7 @@ async def show(person_id: str) -> Response:
         crls={one.id: crl_addresses(one.certificate) for one in credentials},
         credential_faults=faults,
         attacked=attacked,
-        help=await core().help_desk.of_person(view.row.id),
+        helps=await core().help_desk.of_person(view.row.id),
         now=core().clock.now(),
         # Enrolled, and the HSM has not made key and certificate yet.
         waiting=making or (is_active and not credentials and failed is None),

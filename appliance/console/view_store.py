@@ -71,8 +71,15 @@ class ConsoleViewStore(ConsoleListStore):
                 credential.c.state == CredentialState.ACTIVE.value,
                 credential.c.not_after <= at + _SOON,
             ),
-            help=await self._count(help_request.c.ended.is_(None)),
+            help=await self._people_asking(),
         )
+
+    async def _people_asking(self) -> int:
+        """People with a request for help that is open; some have two."""
+        query = select(func.count(help_request.c.person.distinct())).where(
+            help_request.c.ended.is_(None)
+        )
+        return int((await self._connection.execute(query)).scalar_one())
 
     async def _counts(self, column: ColumnElement[Any]) -> dict[str, int]:
         rows = await self._connection.execute(

@@ -365,7 +365,7 @@ class HomeNumbers:
     ending: int
     """Certificates in use that end within 30 days."""
     help: int = 0
-    """Requests for help that are open."""
+    """People with a request for help that is open."""
 
 
 @dataclass(frozen=True, slots=True)
