@@ -236,6 +236,8 @@ class SignersForTests:
         async with self._store.write() as transaction:
             found = await self._found(transaction, asking.integrator.id, cuil)
             who = found.person.id
+            # First, as the check of an `If-Match` does.
+            await PersonStore(transaction).hold(who)
             await SignerForTestsStore(transaction).remove(who, self._clock.now())
             if await PersonStore(transaction).move(
                 who, PersonState.ACTIVE, PersonState.DISABLED
