@@ -65,9 +65,7 @@ PAGE: Final = 50
 SPAN: Final = 20_000
 """Rows in which a page looks for a text; the next page goes on below them."""
 _NAMED: Final = 20
-"""People, and administrators, whose rows are looked for in the audit."""
-_HOLDERS: Final = 500
-"""People whose revoked certificates a search shows."""
+"""People, and administrators, who are looked for wherever an audit row names them."""
 _BLOCKED_SHOWN: Final = 5
 _WAITING: Final = frozenset({RequestState.PENDING, RequestState.WAITING})
 _Row = TypeVar("_Row")
@@ -211,11 +209,10 @@ class ConsoleViews:
         after = pagination.read_instant(cursor)
         place = None if after is None else (after[0], CredentialId(after[1]))
         async with self._store.read() as transaction:
-            among = None
+            whose = None
             if text:
-                views = ConsoleViewStore(transaction)
-                among = (await views.named(read_search(text), _HOLDERS)).people
-            rows = await RevokedStore(transaction).listed(PAGE + 1, place, among)
+                whose = await ConsoleViewStore(transaction).whose(read_search(text))
+            rows = await RevokedStore(transaction).listed(PAGE + 1, place, whose)
         rows = [replace(row, serial=serial_of(row.certificate)) for row in rows]
         return _page(rows, lambda row: pagination.instant(row.place, row.credential))
 
