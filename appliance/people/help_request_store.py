@@ -99,16 +99,13 @@ class HelpRequestStore(Store):
             topic: what it is about.
             proven: only one that was asked after a right code; else either.
         """
-        found = await self._connection.scalars(
-            select(_C.person).where(
-                _C.person == who,
-                _C.topic == topic.value,
-                _OPEN,
-                # What was said with a proof needs no saying without one.
-                or_(_C.proven, not proven),
-            )
+        query = select(_C.person).where(
+            _C.person == who, _C.topic == topic.value, _OPEN
         )
-        return found.first() is not None
+        # What was said with a proof needs no saying without one.
+        if proven:
+            query = query.where(_C.proven)
+        return (await self._connection.scalars(query)).first() is not None
 
     async def by_code(self, indexes: Sequence[str]) -> bool:
         """Return whether a code withdraws a request that is open."""
