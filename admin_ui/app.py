@@ -72,6 +72,7 @@ def create_console(console: AdminServiceRegistry, known: Container[str] = ()) ->
     app.extensions[KEY] = console
     app.extensions[health_report.KEY] = health_report.LatestReport()
     app.extensions[figures.KEY] = figures.figures_in_reach(console.settings)
+    health_report.profile_named(console.settings.hsm.profile)
     _prepare_templates(app)
     for short in ("/", "/admin"):
         app.add_url_rule(short, "root", public(_root))

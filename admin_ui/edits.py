@@ -10,8 +10,8 @@ version cannot be sent. Those in `ADDING` make something new beside what is ther
 those in `NOT_STORED` change no record that two people could edit.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -49,6 +49,38 @@ SECRET: Final = frozenset(
     }
 )
 """Fields that are never shown again: secrets, and what each page makes anew."""
+_NO_SECRET: Final[Mapping[str, frozenset[str]]] = {
+    # The integrator's short code; elsewhere `code` is a one-time code.
+    "integrators.create": frozenset({"code"}),
+}
+"""Fields of `SECRET` that are none in a form, by endpoint."""
+
+
+@dataclass(frozen=True)
+class ShownOnce:
+    """A secret that a form makes, and that the page after it shows once.
+
+    A form that was sent twice makes one secret, and the browser shows the second
+    answer: its administrator may never have seen the secret.
+    """
+
+    value: str
+    """Stored value that differs once the secret was made."""
+    remedy: str
+    """Msgid: how to get a secret that can be seen."""
+    unless: str = "state"
+    """Stored value that, if it differs too, explains the difference of `value`."""
+
+    def was_made(self, changed: Collection[str], form: "EditForm") -> bool:
+        """Return whether the secret was made since the form was opened.
+
+        Args:
+            changed: values that are not those of the form's version.
+            form: that was sent. Of a version that cannot be read, all of its values
+                count as changed, which says nothing.
+        """
+        is_read = len(changed) < len(form.values)
+        return is_read and self.value in changed and self.unless not in changed
 
 
 @dataclass(frozen=True)
@@ -64,10 +96,13 @@ class EditForm:
     """Endpoint of the page with the form."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Stored values that are typed, with their fields in the form."""
-    stands: Callable[[Values], bool] = lambda _: False
-    """Return whether the step was taken already; nothing is typed in such forms."""
+    stands: Callable[[Values], bool] | None = None
+    """Return whether the step was taken already; nothing is typed in such forms. None:
+    the stored values do not say it."""
     also: tuple[str, ...] = ()
     """Endpoints of further pages with the form."""
+    once: ShownOnce | None = None
+    """The secret that it makes and shows once."""
 
 
 def _is_set(name: str) -> Callable[[Values], bool]:
@@ -89,6 +124,10 @@ _P: Final = (Subject.PERSON, "person_id")
 _C: Final = (Subject.CREDENTIAL, "credential_id")
 _A: Final = (Subject.ADMINISTRATOR, "name")
 _ME: Final = (Subject.ADMINISTRATOR, "me")
+_SEND_AGAIN: Final = words.N_(
+    "If you did not see it, send the form again: it creates another one, and the "
+    "earlier one stops working."
+)
 
 FORMS: Final[Mapping[str, EditForm]] = {
     "integrators.rename": EditForm(
@@ -133,7 +172,16 @@ FORMS: Final[Mapping[str, EditForm]] = {
         Subject.DOMAIN, "domain_id", ("origin",), "domains.ask_remove"
     ),
     "keys.rotate": EditForm(
-        *_K, ("label", "expires", "ends", "revoked"), "keys.ask_rotate"
+        *_K,
+        ("label", "expires", "ends", "revoked"),
+        "keys.ask_rotate",
+        once=ShownOnce(
+            "ends",
+            words.N_(
+                "If you did not see the new key, look for it in the list of keys and "
+                "rotate that one."
+            ),
+        ),
     ),
     "keys.revoke": EditForm(
         *_K,
@@ -148,7 +196,17 @@ FORMS: Final[Mapping[str, EditForm]] = {
         {"url": "url", "label": "label", "events": "events"},
     ),
     "webhooks.rotate": EditForm(
-        *_W, ("url", "label", "former_until"), "webhooks.ask_rotate"
+        *_W,
+        ("url", "label", "former_until"),
+        "webhooks.ask_rotate",
+        once=ShownOnce(
+            "former_until",
+            words.N_(
+                "If you did not see the new secret, send the form again and put the "
+                "one that it shows into the backend at once: the one that the backend "
+                "has now stops signing."
+            ),
+        ),
     ),
     "webhooks.disable": EditForm(
         *_W,
@@ -162,7 +220,12 @@ FORMS: Final[Mapping[str, EditForm]] = {
     "webhooks.remove": EditForm(
         *_W, ("url", "label", "disabled"), "webhooks.ask_remove"
     ),
-    "person.renew": EditForm(*_P, ("name", "state", "link"), "person.ask_renew"),
+    "person.renew": EditForm(
+        *_P,
+        ("name", "state", "link"),
+        "person.ask_renew",
+        once=ShownOnce("link", _SEND_AGAIN),
+    ),
     "person.unlock": EditForm(
         *_P,
         ("name", "state", "locked_at"),
@@ -174,14 +237,36 @@ FORMS: Final[Mapping[str, EditForm]] = {
         *_P,
         ("name", "state"),
         "person.ask_disable",
+        stands=_is("state", PersonState.DISABLED),
     ),
-    "person.enable": EditForm(*_P, ("name", "state"), "person.show"),
+    "person.enable": EditForm(
+        *_P, ("name", "state"), "person.show", stands=_is("state", PersonState.ACTIVE)
+    ),
     "person.reset_totp": EditForm(
-        *_P, ("name", "state", "signed_out"), "person.ask_totp"
+        *_P,
+        ("name", "state", "signed_out"),
+        "person.ask_totp",
+        once=ShownOnce("signed_out", _SEND_AGAIN),
     ),
-    "credentials.new_pin": EditForm(*_P, ("name", "pin"), "credentials.ask_pin"),
+    "credentials.new_pin": EditForm(
+        *_P,
+        ("name", "pin"),
+        "credentials.ask_pin",
+        once=ShownOnce("pin", _SEND_AGAIN),
+    ),
     "credentials.reissue": EditForm(
-        *_P, ("name", "state", "signed_out"), "credentials.ask_reissue"
+        *_P,
+        ("name", "state", "signed_out", "link"),
+        "credentials.ask_reissue",
+        once=ShownOnce(
+            "link",
+            words.N_(
+                "If you did not see it, create a new enrolment link on the person's "
+                "page."
+            ),
+            # With the link the person is invited again.
+            unless="",
+        ),
     ),
     "credentials.renew": EditForm(
         *_C, ("state", "not_after", "certificate"), "credentials.ask_renew"
@@ -196,7 +281,11 @@ FORMS: Final[Mapping[str, EditForm]] = {
         stands=_is("state", "revoking", "revoked"),
     ),
     "requests.cancel": EditForm(
-        Subject.REQUEST, "number", ("state",), "requests.ask_cancel"
+        Subject.REQUEST,
+        "number",
+        ("state",),
+        "requests.ask_cancel",
+        stands=_is("state", RequestState.CANCELLED),
     ),
     "trust.remove": EditForm(
         Subject.ANCHOR, "anchor_id", ("sha256", "purpose"), "trust.ask_remove"
@@ -212,7 +301,10 @@ FORMS: Final[Mapping[str, EditForm]] = {
     ),
     "administrators.forget": EditForm(*_A, ("disabled",), "administrators.ask_forget"),
     "administrators.reset_totp": EditForm(
-        *_A, ("disabled", "totp"), "administrators.ask_totp"
+        *_A,
+        ("disabled", "totp"),
+        "administrators.ask_totp",
+        once=ShownOnce("totp", _SEND_AGAIN),
     ),
     "administrators.set_password": EditForm(
         *_A, ("disabled", "password"), "administrators.ask_password"
@@ -240,7 +332,8 @@ ADDING: Final = frozenset(
     }
 )
 """Forms that make something new. Of one name or label there is one: a second one is
-refused as a fault of the form. What is sent again is sent once more, and no earlier
+refused as a fault of the form. A request is asked for again once: later forms lead to
+what the first one made. A message that is sent again is sent once more, and no earlier
 attempt is changed."""
 
 NOT_STORED: Final = frozenset(
@@ -308,13 +401,14 @@ class Difference:
 class Changed:
     """What the page of a form that came too late tells."""
 
+    title: str
     differences: tuple[Difference, ...]
     sentences: tuple[str, ...]
     """Of values that cannot be shown."""
-    page: str
-    """Address of the page with the form."""
-    is_typed: bool
-    """True if the form has fields, which are shown as they were typed."""
+    advice: str
+    """How to go on; empty if the page has no such form any more."""
+    back: tuple[str, str]
+    """Address and label of a link for whoever does not go on."""
 
 
 async def begin() -> None:
@@ -381,7 +475,7 @@ def _key(form: EditForm) -> str:
 def _stands(form: EditForm, sent: forms.Form) -> Callable[[Values], bool]:
     """Return what says whether all that was typed is stored already."""
     if not form.fields:
-        return form.stands
+        return form.stands or (lambda _: False)
 
     def is_stored(values: Values) -> bool:
         return all(
@@ -448,9 +542,7 @@ def kept(name: str, value: Any) -> Any:
         value: that the page gives it.
     """
     typed: Mapping[str, str] | None = g.get("typed")
-    if typed is None or name in SECRET:
-        return value
-    return typed.get(name, value)
+    return value if typed is None else typed.get(name, value)
 
 
 def kept_box(name: str, checked: Any) -> bool:
@@ -466,15 +558,25 @@ def kept_box(name: str, checked: Any) -> bool:
 
 def typed_fields() -> dict[str, str]:
     """Return the fields of the form that was sent which may be shown again."""
-    sent = session.form().fields
-    return {name: text for name, text in sent.items() if name not in SECRET}
+    return without_secrets(session.form().fields)
 
 
-def conflict(error: ApplianceError) -> bool:
+def without_secrets(sent: Mapping[str, str]) -> dict[str, str]:
+    """Return those fields of the form of the present endpoint that are no secret.
+
+    Args:
+        sent: text by field.
+    """
+    secret = SECRET - _NO_SECRET.get(request.endpoint or "", frozenset())
+    return {name: text for name, text in sent.items() if name not in secret}
+
+
+def conflict(error: ApplianceError, back: tuple[str, str] | None) -> bool:
     """Prepare the page of a form that came too late.
 
     Args:
         error: raised by the change.
+        back: address and label of the subject's page, where it has one.
 
     Returns:
         False for any other error.
@@ -487,7 +589,12 @@ def conflict(error: ApplianceError) -> bool:
     typed = _typed(form, sent)
     g.typed = typed_fields() if form.fields else None
     names = [name for name in error.changed if name in error.stored]
+    stay = url_for(form.page, **(request.view_args or {}))
+    if form.fields or back is None:
+        back = stay, words.say("Leave it as it is now")
+    title, advice = _say_what_happened(form, error.changed)
     g.changed = Changed(
+        title,
         tuple(
             Difference(
                 words.say(LABELS[name]),
@@ -497,10 +604,43 @@ def conflict(error: ApplianceError) -> bool:
             for name in names
         ),
         tuple(words.say(UNSEEN[n]) for n in error.changed if n in UNSEEN),
-        url_for(form.page, **(request.view_args or {})),
-        bool(form.fields),
+        advice,
+        back,
     )
     return True
+
+
+def _say_what_happened(form: EditForm, changed: Collection[str]) -> tuple[str, str]:
+    """Return the title of the page and how to go on."""
+    if form.once is not None and form.once.was_made(changed, form):
+        title = words.say(
+            "It was created already, perhaps by this same form. Nothing was created "
+            "now."
+        )
+        return title, words.say(form.once.remedy)
+    if form.fields or form.stands or form.once:
+        # Sent twice by one author, such a form is answered in another way.
+        title = words.say(
+            "It was changed while you had it open, so nothing of yours was saved."
+        )
+    else:
+        title = words.say(
+            "It was changed while you had it open, perhaps by this same form. Nothing "
+            "was done now."
+        )
+    if form.fields:
+        return title, words.say(
+            "The form below still has what you filled in. Correct it, or send it again "
+            "to replace what is there now."
+        )
+    return title, words.say(
+        "Look at it once more; if you still want to go on, send the form again."
+    )
+
+
+def without_form() -> None:
+    """Have the page of a form that came too late say nothing of how to go on."""
+    g.changed = replace(g.changed, advice="")
 
 
 def _say(name: str, value: object) -> str:

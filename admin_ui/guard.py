@@ -21,6 +21,6 @@ async def admit(public: bool) -> ResponseReturnValue | None:  # noqa: FBT001 (Fa
         await kept_form.keep(answer)
     if answer is not None or g.console is None:
         return answer
-    kept_form.restore()
     await edits.begin()
+    kept_form.restore()
     return await proof.demand_recent()

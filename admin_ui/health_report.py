@@ -5,18 +5,26 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
+import structlog
 from quart import current_app
 
 from admin_ui.core import core
 from admin_ui.figures import figures_now
 from appliance.console.installation_state import InstallationState, look
 from appliance.domain.errors import ApplianceError
-from appliance.operations.health.report import HealthReport, assess, unread
+from appliance.operations.health.report import (
+    HealthReport,
+    assess,
+    unassessed,
+    unread,
+)
 from appliance.operations.metrics.facts import Facts
 from appliance.settings import SettingsError
 
 if TYPE_CHECKING:
     from hsm_config.profile import HsmProfile
+
+_log = structlog.get_logger(__name__)
 
 KEY: Final = "rubrica.health"
 """Extension of the application that keeps the last report."""
@@ -71,6 +79,9 @@ class LatestReport:
             await assessed()
         except ApplianceError as exc:
             self.keep(unread(exc.code.value))
+        except Exception:  # noqa: BLE001 (whatever it is, nobody awaits the task)
+            _log.exception("health.assessment_failed")
+            self.keep(unassessed())
 
 
 def latest() -> LatestReport:
@@ -105,11 +116,18 @@ async def assessed() -> Assessment:
 
 def hsm_profile() -> "HsmProfile | None":
     """The make of the HSM; None where the settings name none that is here."""
-    return _profile(core().settings.hsm.profile)
+    return profile_named(core().settings.hsm.profile)
 
 
 @cache
-def _profile(name: str) -> "HsmProfile | None":
+def profile_named(name: str) -> "HsmProfile | None":
+    """The HSM profile of a name; None for one that is not here.
+
+    Read as the console starts, and kept: an upgrade takes its file away.
+
+    Args:
+        name: as in `hsm.profile`.
+    """
     # No other part of the console needs it.
     from hsm_config.profile import load_profile  # noqa: PLC0415
 

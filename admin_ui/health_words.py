@@ -102,7 +102,7 @@ def title(item: HealthItem) -> str:
     """
     if item.code:
         return say(words.PARTS.get(item.name, item.name))
-    return say(TITLES[item.verdict.alert])
+    return say(health.title(item))
 
 
 def next_step(item: HealthItem) -> str:
@@ -117,7 +117,7 @@ def next_step(item: HealthItem) -> str:
         return words.reason(item.code)
     if item.section == "waiting" and item.name in words.QUEUES:
         return say(words.QUEUES[item.name][1])
-    return say(REMEDIES[item.verdict.alert])
+    return say(health.remedy(item))
 
 
 def subject(item: HealthItem) -> str:

@@ -1,8 +1,9 @@
 """A form whose session had ended when it was sent: shown again after the next sign-in.
 
 Its text fields go into a cookie, sealed, and come back on the page that the form stands
-on, once and for whoever had typed them. Nothing is sent by itself. Secrets and files
-are not kept, nor is a form that is too large for a cookie.
+on, once and for whoever had typed them. The form keeps the version that it was sent
+with, so that it undoes no change that somebody made meanwhile. Nothing is sent by
+itself. Secrets and files are not kept, nor is a form that is too large for a cookie.
 """
 
 import json
@@ -39,12 +40,19 @@ async def keep(answer: Response) -> None:
     except ApplianceError:
         # It is no form of ours, and would be refused after signing in.
         return
-    typed = {name: text for name, text in sent.items() if name not in edits.SECRET}
-    until = core().clock.now() + _LIFE
-    kept = {"user": user, "page": page, "until": until.timestamp(), "typed": typed}
+    endpoint = request.endpoint or ""
+    typed = edits.without_secrets(sent)
+    kept = {
+        "user": user,
+        "page": page,
+        "until": (core().clock.now() + _LIFE).timestamp(),
+        "endpoint": endpoint,
+        "version": sent.get(edits.VERSION, ""),
+        "typed": typed,
+    }
     sealed = core().sealer.seal(json.dumps(kept).encode(), **_PLACE)
     value = urlsafe_b64encode(sealed).decode()
-    if typed and len(value) <= _MOST:
+    if (typed or endpoint in edits.FORMS) and len(value) <= _MOST:
         answer.set_cookie(
             _COOKIE,
             value,
@@ -57,7 +65,10 @@ async def keep(answer: Response) -> None:
 
 
 def restore() -> None:
-    """Have the present page show the form that was kept for it, if there is one."""
+    """Have the present page show the form that was kept for it, if there is one.
+
+    After `edits.begin`, whose version of that form it replaces.
+    """
     value = request.cookies.get(_COOKIE, "")
     if not value or request.method != "GET" or session.is_partial():
         return
@@ -68,12 +79,17 @@ def restore() -> None:
         return
     kept = json.loads(opened)
     is_over = core().clock.now().timestamp() >= kept["until"]
-    if is_over or kept["user"] != session.current().user.id:
+    # An earlier release kept no version.
+    is_whole = "version" in kept
+    if is_over or not is_whole or kept["user"] != session.current().user.id:
         g.form_is_over = True
     elif kept["page"] == request.full_path.rstrip("?"):
         g.form_is_over = True
-        g.typed = kept["typed"]
+        # Boxes of other forms on the page are as stored where nothing was typed.
+        g.typed = kept["typed"] or None
         g.restored = True
+        if kept["endpoint"] in g.versions:
+            g.versions[kept["endpoint"]] = kept["version"]
 
 
 def forget(response: Response) -> None:

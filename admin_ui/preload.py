@@ -9,7 +9,7 @@ from appliance.settings import Settings
 def prepare_console(settings: Settings) -> None:
     """Import every page, and read all that words and numbers are made of."""
     del settings
-    load_late(["jinja2.ext", "hsm_config.profile"])
+    load_late(["jinja2.ext"])
     words.load()
     for _ in page_blueprints():
         pass

@@ -27,13 +27,18 @@ from appliance.domain.errors import (
 from appliance.web import problems
 
 _OURS: Final = 500
-_SUBJECTS: Final[dict[str, tuple[str, str]]] = {
-    "person_id": ("person.show", words.N_("Go to the person's page")),
-    "number": ("requests.one", words.N_("Go to the request")),
-    "code": ("integrators.summary", words.N_("Go to the integrator")),
-    "name": ("administrators.one", words.N_("Go to the administrator")),
+_SUBJECTS: Final[dict[str, tuple[str, tuple[str, ...], str]]] = {
+    "person_id": ("person.show", ("person_id",), words.N_("Go to the person's page")),
+    "number": ("requests.one", ("number",), words.N_("Go to the request")),
+    "key_id": ("keys.show", ("code",), words.N_("Go to the API keys")),
+    "domain_id": ("domains.show", ("code",), words.N_("Go to the domains")),
+    "webhook": ("webhooks.one", ("code", "webhook"), words.N_("Go to the webhook")),
+    "code": ("integrators.summary", ("code",), words.N_("Go to the integrator")),
+    "anchor_id": ("trust.show", (), words.N_("Go to the trust store")),
+    "name": ("administrators.one", ("name",), words.N_("Go to the administrator")),
 }
-"""Where to go from an error, by what the address names."""
+"""Where to go from an error, by what the address names, the nearest first: endpoint,
+arguments of its address, label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +181,7 @@ async def error_page(error: ApplianceError) -> Response:
     if "console" not in g:
         # Nothing was asked of the session yet: there is no such address.
         g.console = await known()
-    if edits.conflict(error):
+    if edits.conflict(error, _way_back()):
         return await _changed_page()
     template = "parts/error.html" if is_partial() else "error.html"
     response = await page(
@@ -205,6 +210,7 @@ async def _changed_page() -> Response:
         # What it is about is gone, or such that the form has no place any more.
         pass
     if response is None or response.status_code != HTTPStatus.OK:
+        edits.without_form()
         response = await page("changed.html", back=_way_back())
     response.status_code = HTTPStatus.PRECONDITION_FAILED
     return response
@@ -215,9 +221,12 @@ def _way_back() -> tuple[str, str] | None:
     about = request.view_args or {}
     if g.console is None:
         return None
-    for name, (endpoint, label) in _SUBJECTS.items():
+    for name, (endpoint, arguments, label) in _SUBJECTS.items():
         if name in about:
-            return url_for(endpoint, **{name: about[name]}), words.say(label)
+            named = {argument: about[argument] for argument in arguments}
+            return url_for(endpoint, **named), words.say(label)
+    if request.blueprint == "account":
+        return url_for("account.show"), words.say("Go to my account")
     return None
 
 

@@ -376,14 +376,17 @@ def _in_order(detail: Mapping[str, Any], kind: EventKind) -> Mapping[str, Any]:
     return {**told, name: after, **rest}
 
 
-def value(key: str, one: str) -> str:
+def value(key: str, one: str, event: EventKind | None = None) -> str:
     """Say a value of a member of an event's detail; empty where it has no word.
 
     Args:
         key: of the member.
         one: as it stands recorded.
+        event: whose detail it is.
     """
     word = VALUES.get(key, {}).get(one)
     if word is not None:
         return say(word)
-    return words.reason(one) if words.is_code(one) else ""
+    if not words.is_code(one):
+        return ""
+    return words.reason(one, is_final=event is EventKind.REQUEST_FAILED)

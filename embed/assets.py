@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from appliance.domain.errors import SENTENCES
+from appliance.domain.errors import DOCUMENTS_AWAY, FAILED_FOR_GOOD, SENTENCES
 from appliance.web import brand, i18n
 from appliance.web.vendor import check_files, manifest, vendor_path
 
@@ -42,6 +42,12 @@ _packed: Final[dict[bytes, bytes]] = {}
 """What was packed, by the content's SHA-256."""
 _SENTENCE = re.compile(r'\bt\(\s*"((?:[^"\\]|\\.)*)"')
 """A sentence that a module says: `t("…")`, its msgid as a literal."""
+_INSTEAD: Final = {
+    "DOCUMENTS_AWAY": DOCUMENTS_AWAY,
+    "FAILED_FOR_GOOD": FAILED_FOR_GOOD,
+}
+"""Sentences that stand in the place of a code's own, by the names that `failure.js`
+knows them by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +151,7 @@ def _strings(lang: str) -> bytes:
         "errors": {
             code.value: i18n.translate(lang, sentence)
             for code, sentence in SENTENCES.items()
-        },
+        }
+        | {name: i18n.translate(lang, said) for name, said in _INSTEAD.items()},
     }
     return json.dumps(told, ensure_ascii=False).encode()

@@ -35,6 +35,7 @@ from appliance.domain.errors import (
     CheckDigitError,
     ErrorCode,
     FieldInvalidError,
+    error_of_reason,
 )
 from appliance.domain.identity import format_cuil
 from appliance.domain.ids import MAX_REQUEST_ID, RequestId
@@ -276,7 +277,7 @@ def snapshot(view: EmbedSessionView, lang: str) -> dict[str, object]:
         "idemKey": session.idem_key,
         "document": _document(view, lang),
         "signer": _signer(view),
-        "reason": _reason(view, lang),
+        "reason": view.reason and _told_as(view.reason, lang),
         "completed": None if session.batch else view.completed,
         "signed": _signed(view),
     }
@@ -308,7 +309,7 @@ def batch_document(document: BatchDocument, lang: str) -> dict[str, object]:
         document: as it stands.
         lang: of the reason.
     """
-    is_code = document.reason in ErrorCode.__members__
+    reason = error_of_reason(document.state, document.reason)
     return {
         "id": document.request,
         "name": document.name,
@@ -316,7 +317,7 @@ def batch_document(document: BatchDocument, lang: str) -> dict[str, object]:
         "state": _BATCH_STATES[document.state],
         "seen": document.is_seen,
         "open": document.has_to_be_opened,
-        "reason": _why(ErrorCode(document.reason), lang) if is_code else None,
+        "reason": reason and _told_as(reason, lang),
         "fileName": signed_name(document.name),
         "terms": _terms(document.terms),
         "findings": [
@@ -436,7 +437,6 @@ def _field(
         "name": field.name,
         "page": field.page,
         "box": box,
-        "locked": field.locked,
         "obstacle": found and i18n.said(found, lang),
     }
 
@@ -453,18 +453,10 @@ def _signer(view: EmbedSessionView) -> dict[str, object] | None:
     }
 
 
-def _reason(view: EmbedSessionView, lang: str) -> dict[str, object] | None:
-    return None if view.reason is None else _why(view.reason, lang)
-
-
-def _why(code: ErrorCode, lang: str) -> dict[str, object]:
-    return _told_as(ApplianceError(code), lang)
-
-
 def _told_as(error: ApplianceError, lang: str) -> dict[str, object]:
     return {
         "code": error.code.value,
-        "category": problems.ANSWERS[error.code].category.value,
+        "category": problems.category(error).value,
         "message": i18n.said(error, lang),
     }
 

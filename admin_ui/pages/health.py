@@ -65,7 +65,11 @@ def _installation(health: Assessment) -> dict[str, Any]:
         "audit": state.audit,
         "audit_verdict": verdicts.of_audit(state.audit),
         "hsm": profile,
-        "hsm_kind": verdicts.of_hsm_kind(settings.environment, is_software=is_software),
+        "hsm_kind": verdicts.of_hsm_kind(
+            settings.environment,
+            is_software=is_software,
+            is_weak=health.facts.is_hsm_weak,
+        ),
         "first_ends": [
             (kind, ends[kind], verdicts.of_certificate(kind, ends[kind], now))
             for kind in words.ENDING

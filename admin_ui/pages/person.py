@@ -43,7 +43,7 @@ async def show(person_id: str) -> Response:
         crls={one.id: crl_addresses(one.certificate) for one in credentials},
         credential_faults=faults,
         attacked=attacked,
-        help=await core().help_desk.of_person(view.row.id),
+        helps=await core().help_desk.of_person(view.row.id),
         now=core().clock.now(),
         # Enrolled, and the HSM has not made key and certificate yet.
         waiting=making or (is_active and not credentials and failed is None),
@@ -167,16 +167,41 @@ async def ask_disable(person_id: str) -> Response:
 
 @blueprint.post("/disable")
 async def disable(person_id: str) -> Response:
-    """`POST /admin/people/{id}/disable`."""
-    await core().officers.disable(session.actor(), PersonId(person_id))
+    """`POST /admin/people/{id}/disable`.
+
+    Raises:
+        ApplianceError: `PERSON_NOT_FOUND`; `PERSON_STATE` for one who is invited.
+    """
+    try:
+        await core().officers.disable(session.actor(), PersonId(person_id))
+    except ApplianceError as exc:
+        _demand_state(exc, PersonState.DISABLED)
     return go("person.show", person_id=person_id, done="disabled")
 
 
 @blueprint.post("/enable")
 async def enable(person_id: str) -> Response:
-    """`POST /admin/people/{id}/enable`."""
-    await core().officers.enable(session.actor(), PersonId(person_id))
+    """`POST /admin/people/{id}/enable`.
+
+    Raises:
+        ApplianceError: `PERSON_NOT_FOUND`; `PERSON_STATE` for one who is invited.
+    """
+    try:
+        await core().officers.enable(session.actor(), PersonId(person_id))
+    except ApplianceError as exc:
+        _demand_state(exc, PersonState.ACTIVE)
     return go("person.show", person_id=person_id, done="enabled")
+
+
+def _demand_state(error: ApplianceError, wanted: PersonState) -> None:
+    """Pass over an error that says that a person is in the wanted state already.
+
+    Raises:
+        ApplianceError: any other error.
+    """
+    is_state = error.code is ErrorCode.PERSON_STATE
+    if not is_state or error.params.get("state") != wanted.value:
+        raise error
 
 
 @blueprint.get("/totp")

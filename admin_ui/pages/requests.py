@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Any, Final
 
 from quart import Blueprint, Response, request
@@ -272,6 +273,8 @@ async def one(number: str) -> Response:
         cause=_cause(found),
         signer_revoked=found.signer_revoked,
         askable=may_be_asked_again(view),
+        successor=found.successor,
+        replaces=found.replaces,
         findings=[FINDINGS[kind] for kind in view.inspection.findings],
         damages=[DAMAGES[kind] for kind in view.repair.damage] if view.repair else [],
     )
@@ -291,6 +294,8 @@ def _cause(found: RequestHistory) -> dict[str, str]:
 @blueprint.post("/<digits:number>/again")
 async def ask_again(number: str) -> Response:
     """`POST /admin/requests/{id}/again`: a new request in the place of a failed one.
+
+    Sent twice, or by two administrators, it leads to the same new request.
 
     Raises:
         ApplianceError: as `RequestAgain.ask`.
@@ -341,9 +346,15 @@ async def signed(number: str) -> Response:
 async def ask_cancel(number: str) -> Response:
     """`GET /admin/requests/{id}/cancel`: what it means."""
     found = await core().views.request(_id(number))
+    if _cancellable(found.view):
+        return await page("request_cancel.html", **_cancel(found, NONE))
     told = words.say("This request's state does not allow that any more.")
-    faults = NONE if _cancellable(found.view) else Faults(general=told)
-    return await page("request_cancel.html", **_cancel(found, faults))
+    # By this status a form that came too late is not shown on a page without it.
+    return await page(
+        "request_cancel.html",
+        HTTPStatus.CONFLICT,
+        **_cancel(found, Faults(general=told)),
+    )
 
 
 def _cancel(found: RequestHistory, faults: Faults) -> dict[str, Any]:
@@ -358,10 +369,21 @@ def _cancellable(view: RequestView) -> bool:
 
 @blueprint.post("/<digits:number>/cancel")
 async def cancel(number: str) -> Response:
-    """`POST /admin/requests/{id}/cancel`; what is being signed cannot be."""
+    """`POST /admin/requests/{id}/cancel`; what is being signed cannot be.
+
+    Raises:
+        ApplianceError: `SOLICITUD_NOT_FOUND`; an error that is not the form's fault.
+    """
     try:
         await core().requests.cancel(_id(number), session.actor())
     except ApplianceError as exc:
         found = await core().views.request(_id(number))
+        if _is_cancelled_already(exc, found.view):
+            return go("requests.one", number=number, done="request-cancelled")
         return await again("request_cancel.html", **_cancel(found, faults_of(exc)))
     return go("requests.one", number=number, done="request-cancelled")
+
+
+def _is_cancelled_already(error: ApplianceError, view: RequestView) -> bool:
+    is_state = error.code is ErrorCode.STATE
+    return is_state and view.state is RequestState.CANCELLED

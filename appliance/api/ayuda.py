@@ -102,7 +102,8 @@ async def refuse(error: ApplianceError) -> Response:
     Args:
         error: raised by a view of this page.
     """
-    return pages.refuse(error, "ayuda_error.html")
+    is_withdrawal = request.endpoint == f"{blueprint.name}.{withdraw.__name__}"
+    return pages.refuse(error, "ayuda_error.html", is_withdrawal=is_withdrawal)
 
 
 def _count() -> None:

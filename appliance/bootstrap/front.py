@@ -325,7 +325,7 @@ async def open_front(
             api_keys=ApiKeyAuth(store, lookup, clock, settings.environment),
             backend_signers=BackendSigners(store, invitations, clock),
             signers_for_tests=SignersForTests(
-                store, people, sealer, tasks, clock, settings.environment
+                store, people, sealer, tasks, clock, settings.environment, issuing
             ),
             mails_for_tests=MailsForTests(
                 store, core.documents, sealer, clock, settings

@@ -26,9 +26,9 @@ _PLACES: Final = (Path("var/settings.toml"), PACKAGED)
 EX_CONFIG: Final = 78
 """Exit status of an unusable settings file. Source: sysexits(3)."""
 EX_TEMPFAIL: Final = 75
+"""Exit status of what passes by itself: the database is away. Source: sysexits(3)."""
 _PASSING: Final = {ErrorCode.STORE_UNAVAILABLE, ErrorCode.SANDBOX_UNAVAILABLE}
 """Errors that pass by themselves, and say nothing of what was asked for."""
-"""Exit status of what passes by itself: the database is away. Source: sysexits(3)."""
 _ROLES: Final = frozenset({"sandbox", "serve", "up", "worker"})
 """Commands that run roles."""
 _EX_PIPE: Final = 128 + 13

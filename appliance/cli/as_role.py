@@ -79,6 +79,11 @@ BRING_BACK: Final = (
     "bring it back from the backup of the secrets (docs/backup.md, "
     '"One file of the secrets")'
 )
+_GROUPS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
+    ("status",): ("rubrica-metrics",)
+}
+"""Groups that a command needs besides `rubrica`: `status` reads the figures, which
+their roles' units let the console and `serve metrics` read."""
 _WAYS: Final = ("IPAddressDeny", "IPAddressAllow")
 _MAKING: Final = frozenset({"init", "join"})
 """Of `rubrica hsm`: they make tokens, whose PINs root makes beforehand."""
@@ -119,7 +124,8 @@ def main() -> int:
         sys.exit(78)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     held = not _ASKING.intersection(command_of(arguments)[:1])
-    options = unit_options(role, terminal=terminal, held=held)
+    groups = _GROUPS.get(tuple(command_of(arguments)[:1]), ())
+    options = unit_options(role, terminal=terminal, held=held, groups=groups)
     if before:
         options += [f"--property={each}" for each in so_pins(_PINS)]
     command = [*options, "--", program, *arguments]
@@ -213,19 +219,22 @@ def so_pins(folder: Path) -> list[str]:
     ]
 
 
-def unit_options(role: str, *, terminal: bool, held: bool = True) -> list[str]:
+def unit_options(
+    role: str, *, terminal: bool, held: bool = True, groups: Sequence[str] = ()
+) -> list[str]:
     """How `systemd-run` gives a command what the role's unit gives its process.
 
     Args:
         role: whose user runs it.
         terminal: whether a person types and reads.
         held: whether it reaches what the unit reaches, and no other address.
+        groups: that the command needs besides `rubrica`.
     """
     unit = unit_text(role)
     kept = [f"--setenv={name}" for name in _KEPT if name in os.environ]
     properties = [
         f"User=rubrica-{role}",
-        "SupplementaryGroups=rubrica",
+        f"SupplementaryGroups={' '.join(('rubrica', *groups))}",
         "UMask=0007",
         "PrivateTmp=no",
         # Where that user may not be in it, as in root's own, it is none.

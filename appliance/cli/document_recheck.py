@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from appliance.cli.arguments import number
 from appliance.cli.progress_bar import ProgressBar
-from appliance.cli.terminal import note, say
+from appliance.cli.terminal import note, run_with, say
 from appliance.cli.verify import QUESTIONS, report_on, shown
 from appliance.domain.clock import SystemClock
 from appliance.domain.ids import RequestId
@@ -95,8 +95,6 @@ def _day(text: str) -> datetime:
 
 
 def _recheck(args: argparse.Namespace) -> int:
-    import asyncio  # noqa: PLC0415 (heavy)
-
     from appliance.cli.own_sandbox import sandbox_at_hand  # noqa: PLC0415 (heavy)
 
     given = load_settings(args.settings)
@@ -109,7 +107,7 @@ def _recheck(args: argparse.Namespace) -> int:
         before=None if args.before is None else RequestId(args.before),
     )
     with sandbox_at_hand(given) as settings:
-        return asyncio.run(_run(settings, selection, as_json=args.json))
+        return run_with(partial(_run, selection=selection, as_json=args.json), settings)
 
 
 async def _run(settings: Settings, selection: Selection, *, as_json: bool) -> int:

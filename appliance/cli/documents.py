@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from appliance.cli import document_recheck
 from appliance.cli.progress_bar import ProgressBar
-from appliance.cli.terminal import run_async, say
+from appliance.cli.terminal import run_async, run_with, say
 from appliance.domain.clock import SystemClock
 from appliance.settings import Settings, load_settings
 
@@ -95,8 +95,6 @@ async def _encrypt(settings: Settings) -> int:
 
 
 def _recover(args: argparse.Namespace) -> int:
-    import asyncio  # noqa: PLC0415 (heavy)
-
     from appliance.cli.own_sandbox import (  # noqa: PLC0415 (heavy)
         sandbox_at_hand,
     )
@@ -115,7 +113,7 @@ def _recover(args: argparse.Namespace) -> int:
         return 1 if any(each.why for each in found) else 0
 
     with sandbox_at_hand(load_settings(args.settings)) as settings:
-        return asyncio.run(work(settings))
+        return run_with(work, settings)
 
 
 @asynccontextmanager

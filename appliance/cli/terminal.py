@@ -2,6 +2,7 @@
 
 import argparse
 import getpass
+import logging
 import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -45,17 +46,31 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
+def log_to_stderr() -> None:
+    """Keep the log out of what the command answers, which programs may read."""
+    import structlog  # noqa: PLC0415 (heavy)
+
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+    )
+
+
 def run_async(
     work: Callable[[Settings], Awaitable[int]], args: argparse.Namespace
 ) -> int:
     """Load the settings and run a coroutine of them; its exit status."""
-    import asyncio  # noqa: PLC0415 (heavy)
+    return run_with(work, load_settings(args.settings))
 
-    settings = load_settings(args.settings)
+
+def run_with(work: Callable[[Settings], Awaitable[int]], settings: Settings) -> int:
+    """Run a coroutine of settings that are loaded; its exit status."""
+    import asyncio  # noqa: PLC0415 (heavy)
 
     async def run() -> int:
         return await work(settings)
 
+    log_to_stderr()
     return asyncio.run(run())
 
 

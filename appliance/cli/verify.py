@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from appliance.cli.terminal import read_file, say
+from appliance.cli.terminal import read_file, run_with, say
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import says_nothing
@@ -68,8 +68,6 @@ _ANSWERS: Final = {Answer.YES: "yes", Answer.NO: "NO ", Answer.UNCHECKED: "?  "}
 
 
 def _verify(args: argparse.Namespace) -> int:
-    import asyncio  # noqa: PLC0415 (heavy)
-
     from appliance.bootstrap import open_core  # noqa: PLC0415 (heavy)
     from appliance.cli.own_sandbox import (  # noqa: PLC0415 (heavy)
         sandbox_at_hand,
@@ -101,7 +99,7 @@ def _verify(args: argparse.Namespace) -> int:
         return _EXIT[report.verdict]
 
     with sandbox_at_hand(given) as settings:
-        return asyncio.run(work(settings))
+        return run_with(work, settings)
 
 
 async def report_on(core: "Core", pdf: bytes) -> VerificationReport:

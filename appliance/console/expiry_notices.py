@@ -29,8 +29,6 @@ OwnCertificates = Callable[
 """Gives the installation's own certificates in use, DER, with what they are."""
 _BATCH: Final = 200
 _PAGE: Final = 50
-_NAMED: Final = 500
-"""People whose certificates a search shows; who needs more types more."""
 _LONGEST: Final = timedelta(days=max(EXPIRY_DAYS))
 _SOON: Final = timedelta(days=30)
 
@@ -152,11 +150,10 @@ class Expiry:
         after = pagination.read_instant(cursor)
         until = None if text else self._clock.now() + _LONGEST
         async with self._store.read() as transaction:
-            among = None
+            whose = None
             if text:
-                views = ConsoleViewStore(transaction)
-                among = (await views.named(read_search(text), _NAMED)).people
-            rows = await ExpiryStore(transaction).listed(until, _PAGE + 1, after, among)
+                whose = await ConsoleViewStore(transaction).whose(read_search(text))
+            rows = await ExpiryStore(transaction).listed(until, _PAGE + 1, after, whose)
         shown = tuple(rows[:_PAGE])
         more = len(rows) > _PAGE
         last = pagination.instant(shown[-1].not_after, shown[-1].id) if more else None

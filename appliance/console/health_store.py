@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, Table, and_, func, select
+from sqlalchemy import ColumnElement, Table, and_, exists, func, select
 
 from appliance.core.database.tables import (
+    credential,
     integrator,
     mail_message,
     security_notice,
@@ -16,13 +17,14 @@ from appliance.core.database.tables import (
 )
 from appliance.core.unit_of_work import Store
 from appliance.domain.mail.mails import MailState
-from appliance.domain.vocab import RequestState, WebhookDisabled
+from appliance.domain.vocab import CredentialState, RequestState, WebhookDisabled
 from appliance.requests.process_store import only_revoked
 
 _E: Final = webhook_endpoint.c
 _MAILS: Final[Sequence[Table]] = (mail_message, security_notice)
 _LOST: Final = (MailState.REFUSED.value, MailState.GIVEN_UP.value)
 _STOPPED: Final = (WebhookDisabled.FAILING.value, WebhookDisabled.GONE.value)
+_REVOKED: Final = (CredentialState.REVOKING.value, CredentialState.REVOKED.value)
 _LEFT: Final = (RequestState.PENDING.value, RequestState.WAITING.value)
 
 
@@ -94,12 +96,19 @@ class ConsoleHealthStore(Store):
 
     async def revoked_signers(self) -> int:
         """Count signers who are asked to sign and have only revoked certificates."""
-        found = await self._connection.execute(
-            select(func.count(func.distinct(signature_request.c.person))).where(
-                signature_request.c.state.in_(_LEFT),
-                only_revoked(signature_request.c.person),
-            )
+        # From the certificates, which are few: thousands of requests may wait.
+        whose = (
+            select(credential.c.person)
+            .where(credential.c.state.in_(_REVOKED))
+            .distinct()
+            .subquery()
         )
+        is_asked = exists().where(
+            signature_request.c.person == whose.c.person,
+            signature_request.c.state.in_(_LEFT),
+        )
+        query = select(func.count()).where(only_revoked(whose.c.person), is_asked)
+        found = await self._connection.execute(query)
         return int(found.scalar_one())
 
     async def _count(self, table: Table, *conditions: ColumnElement[bool]) -> int:

@@ -1,6 +1,6 @@
 """Lists of the console, with filters and cursors, in SQL that both databases take."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
 
@@ -56,6 +56,9 @@ from appliance.requests.request_store import numbered_about
 
 _HOLDERS: Final = 20
 """People of one serial number: different CAs may give the same."""
+_PERSON: Final = '"person":"'
+"""Where the detail of an audit row, in canonical JSON, says whom it is about."""
+_ID_CHARS: Final = 36
 
 
 class ConsoleListStore(Store):
@@ -144,13 +147,21 @@ class ConsoleListStore(Store):
                 return people
         return ()
 
+    async def whose(self, search: Search) -> ColumnElement[bool]:
+        """Build the condition that a text names a person, for a list that joins them.
+
+        Args:
+            search: a CUIL or serial number of somebody; else part of name and CUIL.
+        """
+        people = await self.holders(search) if search.is_key else ()
+        if people:
+            return person.c.id.in_(people)
+        return holds_words(search.text, folded(person.c.name), cuil=person.c.cuil)
+
     async def named(self, search: Search, limit: int) -> Named:
         """People and administrators that a text names, at most so many of each."""
-        people: Sequence[str] = await self.holders(search) if search.is_key else ()
-        if not people:
-            holds = holds_words(search.text, folded(person.c.name), cuil=person.c.cuil)
-            query = select(person.c.id).where(holds).limit(limit)
-            people = (await self._connection.execute(query)).scalars().all()
+        whose = select(person.c.id).where(await self.whose(search)).limit(limit)
+        people = (await self._connection.execute(whose)).scalars().all()
         query = (
             select(console_user.c.id)
             .where(holds_words(search.text, console_user.c.name))
@@ -174,7 +185,8 @@ class ConsoleListStore(Store):
         """Audit rows, newest first, after a place and down to another."""
         query = _audit(wanted, after).limit(limit)
         if named is not None:
-            query = query.where(_about(named))
+            whose = await self.whose(read_search(wanted.text))
+            query = query.where(_about(self._connection, named, whose))
         if floor is not None:
             query = query.where(not_(_before(wanted, floor)))
             if not wanted.writer:
@@ -327,11 +339,18 @@ def _before(wanted: AuditFilter, place: AuditPlace) -> ColumnElement[bool]:
     )
 
 
-def _about(named: Named) -> ColumnElement[bool]:
-    """Rows by somebody, about them, or about a request."""
+def _about(
+    connection: AsyncConnection, named: Named, whose: ColumnElement[bool]
+) -> ColumnElement[bool]:
+    """Rows by somebody, about them, or about a request.
+
+    Args:
+        connection: whose dialect it is to be in.
+        named: the first of those whom the text names.
+        whose: condition on everybody whom it names.
+    """
     event = audit_event.c
-    actors = [f"person:{one}" for one in named.people]
-    actors += [f"console:{one}" for one in named.administrators]
+    actors = [f"console:{one}" for one in named.administrators]
     found: list[ColumnElement[bool]] = [event.actor.in_(actors)]
     # Ids stand in quotes wherever a detail has them.
     detail = type_coerce(event.detail, Text)
@@ -339,10 +358,18 @@ def _about(named: Named) -> ColumnElement[bool]:
         detail.contains(f'"{one}"') for one in (*named.people, *named.administrators)
     ]
     if named.people:
-        theirs = select(signature_request.c.id).where(
-            signature_request.c.person.in_(named.people)
+        # However many they are, they are looked up once for all rows.
+        actor = literal("person:") + person.c.id
+        found.append(event.actor.in_(select(actor).where(whose)))
+        find = func.strpos if connection.dialect.name == "postgresql" else func.instr
+        person_id = func.substr(
+            detail, find(detail, _PERSON) + len(_PERSON), _ID_CHARS, type_=Text()
         )
-        found.append(event.request.in_(theirs))
+        found.append(person_id.in_(select(person.c.id).where(whose)))
+        theirs = select(signature_request.c.id).join(
+            person, person.c.id == signature_request.c.person
+        )
+        found.append(event.request.in_(theirs.where(whose)))
     if named.number is not None:
         found.append(event.request == named.number)
     return or_(*found)

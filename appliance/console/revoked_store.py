@@ -1,10 +1,9 @@
 """Revoked certificates of signers, in SQL that both databases take."""
 
-from collections.abc import Collection
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Row, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select
 
 from appliance.core.database.tables import certificate, credential, person
 from appliance.core.database.types import Instant
@@ -23,14 +22,14 @@ class RevokedStore(Store):
         self,
         limit: int,
         after: tuple[datetime, CredentialId] | None,
-        among: Collection[PersonId] | None = None,
+        whose: ColumnElement[bool] | None = None,
     ) -> list[RevokedRow]:
         """Revoked credentials, the latest revocation first.
 
         Args:
             limit: rows at most.
             after: time and id of the last row of the page before.
-            among: of these people alone; None: of everybody.
+            whose: condition on the person; None: of everybody.
         """
         # A certificate of an outside CA has no row that says when it was revoked.
         told = (
@@ -63,8 +62,8 @@ class RevokedStore(Store):
             .order_by(at.desc(), credential.c.id.desc())
             .limit(limit)
         )
-        if among is not None:
-            query = query.where(credential.c.person.in_(among))
+        if whose is not None:
+            query = query.where(whose)
         if after is not None:
             last, ident = after
             query = query.where(

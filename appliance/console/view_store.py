@@ -1,13 +1,14 @@
 """What the console reads, in SQL that both databases take."""
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
     Row,
     Select,
     and_,
+    exists,
     func,
     not_,
     or_,
@@ -26,6 +27,7 @@ from appliance.core.database.tables import (
     integrator_domain,
     person,
     signature_request,
+    signing_process,
     signing_secret,
 )
 from appliance.core.database.word_search import contains, folded, holds_words
@@ -50,6 +52,10 @@ from appliance.domain.vocab import (
 from appliance.integrators.integrator_store import integrator_view, integrator_views
 
 _SOON = timedelta(days=30)
+_IS_REPLACED: Final = exists().where(
+    signing_process.c.replaces == signature_request.c.process
+)
+"""True of a request that was asked for again: it waits for nobody."""
 
 
 class ConsoleViewStore(ConsoleListStore):
@@ -62,7 +68,9 @@ class ConsoleViewStore(ConsoleListStore):
             # Each by itself: of the states that are not told there are most.
             pending=await self._count(request == RequestState.PENDING.value),
             in_progress=await self._count(request == RequestState.IN_PROGRESS.value),
-            failed=await self._count(request == RequestState.FAILED.value),
+            failed=await self._count(
+                request == RequestState.FAILED.value, ~_IS_REPLACED
+            ),
             invited=await self._count(who == PersonState.INVITED.value),
             locked=await self._count(signing_secret.c.locked_at.is_not(None)),
             blocked=await self._count(blocked_origin.c.count > 0),
@@ -71,8 +79,15 @@ class ConsoleViewStore(ConsoleListStore):
                 credential.c.state == CredentialState.ACTIVE.value,
                 credential.c.not_after <= at + _SOON,
             ),
-            help=await self._count(help_request.c.ended.is_(None)),
+            help=await self._people_asking(),
         )
+
+    async def _people_asking(self) -> int:
+        """People with a request for help that is open; some have two."""
+        query = select(func.count(help_request.c.person.distinct())).where(
+            help_request.c.ended.is_(None)
+        )
+        return int((await self._connection.execute(query)).scalar_one())
 
     async def _counts(self, column: ColumnElement[Any]) -> dict[str, int]:
         rows = await self._connection.execute(

@@ -42,7 +42,13 @@ from appliance.domain.console import (
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm_tasks import AskedTask, WorkerStatus
-from appliance.domain.ids import CredentialId, IntegratorId, PersonId, RequestId
+from appliance.domain.ids import (
+    CredentialId,
+    IntegratorId,
+    PersonId,
+    ProcessId,
+    RequestId,
+)
 from appliance.domain.integrators.integrators import IntegratorView
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.requests.levels import Upkeep, UpkeepCount
@@ -65,9 +71,7 @@ PAGE: Final = 50
 SPAN: Final = 20_000
 """Rows in which a page looks for a text; the next page goes on below them."""
 _NAMED: Final = 20
-"""People, and administrators, whose rows are looked for in the audit."""
-_HOLDERS: Final = 500
-"""People whose revoked certificates a search shows."""
+"""People, and administrators, who are looked for wherever an audit row names them."""
 _BLOCKED_SHOWN: Final = 5
 _WAITING: Final = frozenset({RequestState.PENDING, RequestState.WAITING})
 _Row = TypeVar("_Row")
@@ -91,6 +95,10 @@ class RequestHistory:
     """What it was asked for with, where it is one of many."""
     signer_revoked: bool
     """It waits for a signer whose certificate is revoked."""
+    successor: RequestId | None = None
+    """The request that was asked for in its place, since it failed."""
+    replaces: RequestId | None = None
+    """The failed request in whose place it was asked for."""
 
 
 class ConsoleViews:
@@ -211,11 +219,10 @@ class ConsoleViews:
         after = pagination.read_instant(cursor)
         place = None if after is None else (after[0], CredentialId(after[1]))
         async with self._store.read() as transaction:
-            among = None
+            whose = None
             if text:
-                views = ConsoleViewStore(transaction)
-                among = (await views.named(read_search(text), _HOLDERS)).people
-            rows = await RevokedStore(transaction).listed(PAGE + 1, place, among)
+                whose = await ConsoleViewStore(transaction).whose(read_search(text))
+            rows = await RevokedStore(transaction).listed(PAGE + 1, place, whose)
         rows = [replace(row, serial=serial_of(row.certificate)) for row in rows]
         return _page(rows, lambda row: pagination.instant(row.place, row.credential))
 
@@ -333,6 +340,13 @@ class ConsoleViews:
             steps = tuple(await RequestStore(transaction).of_process(view.process))
             note = await ProcessStore(transaction).note(view.process)
             shown = (await ProcessStore(transaction).signers([number]))[number]
+            processes = ProcessStore(transaction)
+            successor = await _beside(
+                transaction, view, await processes.successor(view.process)
+            )
+            replaces = await _beside(
+                transaction, view, await processes.replaced(view.process)
+            )
             batch = view.batch and await RequestBatchStore(transaction).get(
                 view.integrator, view.batch
             )
@@ -351,6 +365,8 @@ class ConsoleViews:
             note,
             batch or None,
             view.state in _WAITING and shown.is_revoked,
+            successor,
+            replaces,
         )
 
     async def audit(self, wanted: AuditFilter, cursor: str = "") -> AuditPage:
@@ -403,6 +419,23 @@ class ConsoleViews:
             ApplianceError: `NOT_FOUND` for a writer that is none.
         """
         return await self._chains.one(writer)
+
+
+async def _beside(
+    transaction: Transaction, view: RequestView, process: ProcessId | None
+) -> RequestId | None:
+    """The request of the same signer in another process.
+
+    Args:
+        transaction: the caller's.
+        view: one request of the signer.
+        process: the other process, if there is one.
+    """
+    if process is None:
+        return None
+    there = await RequestStore(transaction).of_process(process)
+    # Nobody signs twice in a process.
+    return next((each.id for each in there if each.person == view.person), None)
 
 
 def _without_leaving(rows: Sequence[AuditRow]) -> tuple[AuditRow, ...]:

@@ -64,8 +64,6 @@ _WEBHOOK: Final = _Row(
         "label",
         "events",
         "disabled",
-        "disabled_reason",
-        "failing_since",
         "former_until",
         "removed",
     ),
@@ -118,29 +116,31 @@ class EditStore(Store):
                 await self._lock(_INTEGRATOR.locked(key))
             case Subject.PERSON:
                 # As `PersonStore.hold`.
-                await self._lock(_PERSON.locked(key), is_whole=True)
+                await self._lock(_PERSON.locked(key))
             case Subject.SIGNER:
                 person = tables.person.c
-                query = select(person.id).where(person.cuil == key)
-                await self._lock(query, is_whole=True)
+                await self._lock(select(person.id).where(person.cuil == key))
             case Subject.CREDENTIAL:
                 await self._lock(_CREDENTIAL.locked(key))
             case Subject.API_KEY:
-                await self._lock(_API_KEY.locked(key), is_whole=True)
+                await self._lock(_API_KEY.locked(key))
             case Subject.WEBHOOK:
-                await self._lock(_WEBHOOK.locked(key), is_whole=True)
+                await self._lock(_WEBHOOK.locked(key))
             case Subject.ADMINISTRATOR:
                 # All that `ConsoleUserStore.enabled` locks, in the same order.
                 user = tables.console_user.c
-                await self._lock(select(user.id).order_by(user.id), is_whole=True)
+                await self._lock(select(user.id).order_by(user.id))
             case _:
                 pass
 
-    async def _lock(self, query: Select[Any], *, is_whole: bool = False) -> None:
-        """Lock rows; rows that refer to them can be added unless `is_whole`."""
-        # Another lock than the use case takes would have to be raised later, which
-        # two who wait for each other cannot do.
-        await self._connection.execute(query.with_for_update(key_share=not is_whole))
+    async def _lock(self, query: Select[Any]) -> None:
+        """Lock rows against changes; rows that refer to them can be added.
+
+        Use cases lock them alike: a weaker lock would have to be raised later, which
+        two who wait for each other cannot do. A stronger one would keep out whoever
+        has locked other rows and adds one that refers to these.
+        """
+        await self._connection.execute(query.with_for_update(key_share=True))
 
     async def _row(self, row: _Row, key: str) -> dict[str, object]:
         query = row.of(key)

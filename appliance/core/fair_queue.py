@@ -34,7 +34,11 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.turns import Turns
 
 _LONGEST_S: Final = 1.0
-"""Longer than this from one place to the next is a hold-up, not a pace."""
+"""Longer than this from one place to the next is a hold-up, not a pace. A place that
+is held for longer counts as held for so long: a group rests for work, and not for a
+database that is slow."""
+_NOT_DONE: Final = frozenset({ErrorCode.STORE_UNAVAILABLE, ErrorCode.OVERLOADED})
+"""Codes of work that found no room or no database: its group does not rest for it."""
 _BUSY: Final = 2
 """Fewer that are held leave others idle, whatever there is to be done."""
 _SEVERAL: Final = 2
@@ -97,17 +101,24 @@ class Place:
     _owner: WorkOwner
     _since: float
 
-    def release(self, *, is_held_up: bool = False) -> None:
+    def begin(self) -> None:
+        """Have its work begin now: what its group uses is counted from here on."""
+        if self._queue is not None:
+            self._since = self._queue._now()  # noqa: SLF001 (its own)
+
+    def release(self, *, is_held_up: bool = False, is_undone: bool = False) -> None:
         """Give it back.
 
         Args:
             is_held_up: its work is not over, and says nothing of how long work takes.
+            is_undone: its work could not be done, and its group does not rest for it.
         """
-        if self._queue is not None:
-            self._queue._give_back(  # noqa: SLF001 (its own)
-                self._owner, self._since, is_held_up=is_held_up
-            )
-            self._queue = None
+        queue, self._queue = self._queue, None
+        if queue is None:
+            return
+        if not is_undone:
+            queue._count_rest(self._owner.group, self._since)  # noqa: SLF001 (its own)
+        queue._give_back(self._owner, is_held_up=is_held_up)  # noqa: SLF001 (its own)
 
 
 @dataclass(slots=True, eq=False)
@@ -203,6 +214,9 @@ class FairQueue:
         place = await self.acquire(owner)
         try:
             yield
+        except ApplianceError as exc:
+            place.release(is_undone=exc.code in _NOT_DONE)
+            raise
         finally:
             place.release()
 
@@ -290,7 +304,7 @@ class FairQueue:
             and not waiter.granted.cancelled()
             and waiter.granted.exception() is None
         ):
-            self._give_back(waiter.owner, self._now(), is_held_up=True)
+            self._give_back(waiter.owner, is_held_up=True)
 
     def _room(
         self, owner: WorkOwner, coming: Sequence[WorkOwner] = ()
@@ -391,9 +405,8 @@ class FairQueue:
         if self._pace is not None:
             self._pace.taken(self._running.total())
 
-    def _give_back(self, owner: WorkOwner, since: float, *, is_held_up: bool) -> None:
+    def _give_back(self, owner: WorkOwner, *, is_held_up: bool) -> None:
         """Have a place free again, and give free places to those who wait."""
-        self._count_rest(owner.group, since)
         self._running[owner] -= 1
         if self._pace is not None:
             self._pace.freed(self._running.total(), is_held_up=is_held_up)
@@ -424,7 +437,7 @@ class FairQueue:
     def _count_rest(self, group: str, since: float) -> None:
         """Have a group rest for what it used since then."""
         if group and self._limits.group_part < 1:
-            used_s = (self._now() - since) / self._limits.places
+            used_s = min(self._now() - since, _LONGEST_S) / self._limits.places
             begun = max(since, self._rests_until.get(group, since))
             self._rests_until[group] = begun + used_s / self._limits.group_part
 

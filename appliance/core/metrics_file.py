@@ -10,7 +10,9 @@ shares memory-mapped files instead: its files belong to one user, are numbered b
 process id and stay for ever after each restart, it knows neither roles nor values that
 are looked up (pools), and whoever reads them trusts a binary format of all writers.
 Here the age of the file tells that its process is alive, and its counters begin anew
-with the process, as Prometheus expects of a target.
+with the process, as Prometheus expects of a target. The time of the last damaged
+document alone is taken over from the process before: it counts for a day, and a restart
+mends no document.
 """
 
 import asyncio
@@ -35,6 +37,9 @@ FORMAT: Final = 1
 """Of the file; who knows another one takes nothing of it."""
 _FOLDER: Final = 0o750
 _FILE: Final = 0o640
+_EARLIER_BYTES: Final = 1_048_576
+"""Of an earlier process's file: a larger one is none of ours."""
+_DAMAGED: Final = "rubrica_document_damaged_timestamp_seconds"
 _log = structlog.get_logger(__name__)
 
 
@@ -89,6 +94,17 @@ class MetricsFile:
         else:
             self._failed = False
 
+    def take_over(self) -> None:
+        """Go on with the time of the last damaged document of the process before.
+
+        A file that is absent, unreadable or malformed changes nothing.
+        """
+        found = _damaged_at(self._path / self._name)
+        own = metrics.REGISTRY.get_sample_value(_DAMAGED) or 0.0
+        # A time ahead of this clock would keep the alert up for longer than a day.
+        if 0 < found <= time.time() and not own >= found:
+            metrics.DOCUMENT_DAMAGED.set(found)
+
     def _replace(self, content: bytes) -> None:
         """Put a new file in the old one's place; a reader sees one or the other.
 
@@ -111,6 +127,23 @@ class MetricsFile:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _damaged_at(path: Path) -> float:
+    """Return when a process last met a damaged document, by its file; else 0."""
+    try:
+        # A pipe in its place would block whoever opens it.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with open(os.open(path, flags), "rb") as file:  # noqa: PTH123
+            content = file.read(_EARLIER_BYTES + 1)
+        if len(content) > _EARLIER_BYTES:
+            return 0.0
+        for name, labels, value in json.loads(content)["samples"]:
+            if name == _DAMAGED and not labels:
+                return float(value)
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        return 0.0
+    return 0.0
 
 
 def snapshot(role: str) -> bytes:
@@ -149,6 +182,7 @@ async def handing_over(
         every_s: time between two writings, in seconds.
     """
     file = MetricsFile(folder, role, number)
+    file.take_over()
     writing = asyncio.create_task(_write(file, every_s), name="metrics")
     try:
         yield

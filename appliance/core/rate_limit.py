@@ -50,6 +50,7 @@ _ANYWHERE: Final = "anywhere"
 _FOR_EVER: Final = datetime(9000, 1, 1, tzinfo=UTC)
 _LOOK_AGAIN_S: Final = 0.05
 _WAIT_S: Final = 5.0
+"""Longest wait for tries that are running."""
 _BEGINNINGS: Final = FairLimits(
     places=2,
     per_share=2,
@@ -62,7 +63,6 @@ _BEGINNINGS: Final = FairLimits(
     group_part=0.1,
 )
 """Tries that a process records at one time; strangers have a small part of the time."""
-"""Longest wait for tries that are running."""
 _WAITING_MOST: Final = 64
 
 

@@ -17,7 +17,12 @@ from appliance.domain.documents import (
     Inspection,
     SigningFacts,
 )
-from appliance.domain.errors import FIELD_READ_ONLY, ApplianceError, ErrorCode
+from appliance.domain.errors import (
+    FIELD_LOCKED,
+    FIELD_READ_ONLY,
+    ApplianceError,
+    ErrorCode,
+)
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
@@ -181,7 +186,7 @@ def obstacle(
         `PDF_LOCKED`, `SIGNATURE_FIELD_DEMANDS` or `SIGNERS_LOCKED_OUT`.
     """
     if field.locked:
-        sentence = FIELD_READ_ONLY if field.read_only else None
+        sentence = FIELD_READ_ONLY if field.read_only else FIELD_LOCKED
         return ApplianceError(ErrorCode.PDF_LOCKED, sentence=sentence)
     needs = list(field.needs)
     if field.digests and not _OUR_DIGESTS & set(field.digests):

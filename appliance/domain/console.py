@@ -50,7 +50,6 @@ class Page(Generic[Row]):
 
 _SERIAL: Final = re.compile(r"(?=[0-9a-f]*[0-9])[0-9a-f]{8,40}", re.ASCII)
 _CUIL_DIGITS: Final = 11
-_DNI_DIGITS: Final = 7
 _NUMBER_DIGITS: Final = 15
 """More would not fit the column."""
 
@@ -68,8 +67,6 @@ class Search:
     """A `solicitudId`, with or without `#` before it."""
     cuil: str = ""
     """A whole CUIL, 11 digits."""
-    cuil_part: str = ""
-    """From 7 digits: a DNI is the middle of a CUIL."""
     serial: str = ""
     """A certificate's serial number, as it is stored."""
 
@@ -94,7 +91,6 @@ def read_search(text: str) -> Search:
         text=text,
         number=int(numbered) if is_number and len(numbered) <= _NUMBER_DIGITS else None,
         cuil=digits if len(digits) == _CUIL_DIGITS else "",
-        cuil_part=digits if _DNI_DIGITS <= len(digits) < _CUIL_DIGITS else "",
         serial=bare.lstrip("0") if _SERIAL.fullmatch(bare) else "",
     )
 
@@ -354,6 +350,7 @@ class HomeNumbers:
     pending: int
     in_progress: int
     failed: int
+    """Failed requests that were not asked for again."""
     invited: int
     """Persons who have not chosen their passwords yet."""
     locked: int
@@ -365,7 +362,7 @@ class HomeNumbers:
     ending: int
     """Certificates in use that end within 30 days."""
     help: int = 0
-    """Requests for help that are open."""
+    """People with a request for help that is open."""
 
 
 @dataclass(frozen=True, slots=True)

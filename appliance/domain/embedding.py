@@ -9,7 +9,7 @@ from enum import StrEnum
 from appliance.domain.appearance.presets import Corner
 from appliance.domain.appearance.stamp import StampLayout
 from appliance.domain.documents import Inspection, Repair
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.errors import ApplianceError, FieldInvalidError
 from appliance.domain.identity import parse_cuil
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.integrators.integrators import EmbedSession
@@ -148,7 +148,7 @@ class EmbedSessionView:
     seconds_left: int
     document: EmbedSessionDocument | None
     signer: EmbedSessionSigner | None
-    reason: ErrorCode | None
+    reason: ApplianceError | None
     """Why it failed, or why the last attempt was undone."""
     completed: dict[str, object] | None
     """What the host is told of the signature, without the document's bytes."""

@@ -8,6 +8,7 @@ Source: NIST SP 800-63B-4, 3.1.1.2 "blocklist"; decisions "passwords".
 """
 
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable
 from enum import StrEnum
@@ -136,7 +137,11 @@ def _is_common(plain: str) -> bool:
         return True
     word = plain.rstrip("0123456789")
     is_short_tail = len(plain) - len(word) <= _TAIL
-    return plain in _common() or (is_short_tail and word in _common())
+    return _is_listed(plain) or (is_short_tail and _is_listed(word))
+
+
+def _is_listed(word: str) -> bool:
+    return bool(word) and f"\n{word}\n" in _common()
 
 
 def _is_row(plain: str) -> bool:
@@ -154,10 +159,23 @@ def _is_made_of(plain: str, words: Iterable[str]) -> bool:
     return len(left) < len(plain) and letters < _LEAST_LETTERS
 
 
+def load_common() -> None:
+    """Read the list of common passwords, of 240 KB, from the library that has it.
+
+    A role does so as it starts: an upgrade takes the library's files away.
+    """
+    _common()
+
+
 @cache
-def _common() -> frozenset[str]:
-    # Imported when first needed: 0.8 MB, and few processes see a new password.
+def _common() -> str:
+    # 16 MB with everything that comes with it, and one list of it is needed.
+    before = set(sys.modules)
     from zxcvbn.frequency_lists import FREQUENCY_LISTS  # noqa: PLC0415
 
-    listed = (_plain(each) for each in FREQUENCY_LISTS["passwords"])
-    return frozenset(each for each in listed if each) | {_plain(w) for w in _LOCAL}
+    listed = [*FREQUENCY_LISTS["passwords"], *_LOCAL]
+    for name in set(sys.modules) - before:
+        if name.partition(".")[0] == "zxcvbn":
+            del sys.modules[name]
+    plain = dict.fromkeys(map(_plain, listed))
+    return "\n".join(("", *filter(None, plain), ""))

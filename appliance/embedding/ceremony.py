@@ -29,6 +29,7 @@ from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
     PageOutOfRangeError,
+    error_of_reason,
 )
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import EmbedSession, PageKind
@@ -309,15 +310,17 @@ class Ceremony:
             sha256: of what was on the screen, hex.
 
         Raises:
+            RequestFailedError: the request failed for good, by a code that else passes.
             ApplianceError: `SESSION_IN_USE` before there is a request;
-                `DOCUMENT_CHANGED` when it was another document; why it cannot be
-                signed, where this version does not take it.
+                `DOCUMENT_CHANGED` when it was another document; as `error_of_reason`,
+                where the request has failed.
         """
         if session.request is None or session.person is None:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
         view = await self._requests.get(session.person, session.request)
-        if view.state is RequestState.FAILED and view.reason in ErrorCode.__members__:
-            raise ApplianceError(ErrorCode(view.reason))
+        ended = error_of_reason(view.state, view.reason)
+        if view.state is RequestState.FAILED and ended is not None:
+            raise ended
         if view.sha256 != sha256:
             raise ApplianceError(ErrorCode.DOCUMENT_CHANGED)
         await self._requests.note_seen(view, keep=session.batch is not None)

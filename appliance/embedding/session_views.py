@@ -20,7 +20,7 @@ from appliance.domain.embedding import (
     EmbedSessionView,
     LegalWord,
 )
-from appliance.domain.errors import ErrorCode
+from appliance.domain.errors import ApplianceError, error_of_reason
 from appliance.domain.ids import new_id
 from appliance.domain.integrators.integrators import EmbedSession, SessionState
 from appliance.domain.requests.new_request import FRAME_ORIGIN
@@ -263,10 +263,8 @@ def _left(request: RequestView | None) -> EmbedSessionState:
     return EmbedSessionState.CANCELLED
 
 
-def _reason(request: RequestView | None) -> ErrorCode | None:
-    if request is None or request.reason not in ErrorCode.__members__:
-        return None
-    return ErrorCode(request.reason)
+def _reason(request: RequestView | None) -> ApplianceError | None:
+    return None if request is None else error_of_reason(request.state, request.reason)
 
 
 async def _standing(

@@ -268,6 +268,8 @@ class Enrolment:
         actor = f"person:{person}"
         pin = await self._pins.make()
         async with self._store.write() as transaction:
+            # Before the link, as whoever makes another one locks them.
+            await PersonStore(transaction).hold(person)
             if not await EnrolmentStore(transaction).use(
                 found.enrolment, self._clock.now()
             ):

@@ -3,6 +3,10 @@
 A request says what is missing and nothing else. It has no free text: nobody types a
 password into it, and no stranger tells an officer which phone to call. On the public
 page the answer is the same whether the data fit somebody or nobody.
+
+A request that came after a right code and one that came without are kept apart, and
+shown beside each other: a stranger who knows CUIL and e-mail cannot change what the
+signer asked, and a signer who has lost the phone since is heard all the same.
 """
 
 import secrets
@@ -31,7 +35,7 @@ _PURPOSE: Final = "help-request"
 _CODE_BYTES: Final = 32
 _MOST: Final = 5
 _WITHIN: Final = timedelta(days=1)
-"""How often one person's request may be opened within a time."""
+"""How often a person's request of each kind may be opened within a time."""
 
 
 class HelpRequests:
@@ -121,11 +125,17 @@ class HelpRequests:
         *,
         proven: bool,
     ) -> bool:
-        """Open a request, or change the open one; False if they asked too often."""
+        """Open a request, or another in the place of the open one.
+
+        Returns:
+            False if they asked too often.
+        """
         requests = HelpRequestStore(transaction)
+        if await requests.is_open(person, topic, proven=proven):
+            return True
         code = secrets.token_urlsafe(_CODE_BYTES)
         row_id = new_id()
-        is_new = await requests.open(
+        if not await requests.open(
             person,
             row_id,
             topic,
@@ -135,9 +145,9 @@ class HelpRequests:
             at=self._clock.now(),
             most=_MOST,
             within=_WITHIN,
-        )
-        if not is_new and not await requests.change(person, topic, proven=proven):
-            return await requests.is_open(person)
+        ):
+            # Of two calls at once with one topic the second finds it open.
+            return await requests.is_open(person, topic, proven=proven)
         transaction.audit.add(
             AuditEvent(
                 EventKind.HELP_ASKED,
@@ -145,7 +155,7 @@ class HelpRequests:
                 detail={"person": person, "topic": topic.value},
             )
         )
-        if is_new and self._mail_is_on:
+        if self._mail_is_on:
             await self._tell(transaction, person, topic, f"{self._url}{code}")
         return True
 
@@ -206,8 +216,8 @@ class HelpDesk:
         self._store = store
         self._clock = clock
 
-    async def of_person(self, person: PersonId) -> HelpRequest | None:
-        """The open request of a person."""
+    async def of_person(self, person: PersonId) -> list[HelpRequest]:
+        """Open requests of a person, the one with a proof first."""
         async with self._store.read() as transaction:
             return await HelpRequestStore(transaction).of_person(person)
 
@@ -222,7 +232,7 @@ class HelpDesk:
         Args:
             actor: the officer.
             person: whose it is.
-            request: its id; one that was filed since stays open.
+            request: its id; one that was filed since, or beside it, stays open.
         """
         async with self._store.write() as transaction:
             now = self._clock.now()

@@ -74,6 +74,8 @@ class Reissue:
                 raise ApplianceError(
                     ErrorCode.PERSON_STATE, params={"state": found.state.value}
                 )
+            # Before the keys, as whoever signs or changes the password locks them.
+            await PersonStore(transaction).signing_secret(person, lock=True)
             revoked = await self._revocations.submit_all(
                 transaction, person, RevocationReason.SUPERSEDED, actor
             )

@@ -23,7 +23,12 @@ from appliance.domain.new_password import check_new, own_words
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.identity import totp
-from appliance.identity.login import account_indexes, email_index, refuse_known_email
+from appliance.identity.login import (
+    account_indexes,
+    email_index,
+    email_indexes,
+    refuse_known_email,
+)
 from appliance.keys.signing_password import (
     SigningPasswords,
     UnlockKeys,
@@ -157,6 +162,62 @@ class People:
         uri = totp.provisioning_uri(seed, email, self._installation)
         return CreatedPerson(person.id, uri, plan.task, pin.text)
 
+    async def holder(
+        self, transaction: Transaction, cuil: str | None, email: str | None
+    ) -> Person | None:
+        """Return who has a CUIL or, if none is given, an address.
+
+        Args:
+            transaction: the caller's.
+            cuil: eleven digits.
+            email: in any case.
+        """
+        people = PersonStore(transaction)
+        if cuil is not None:
+            return await people.by_cuil(cuil)
+        if email is None:
+            return None
+        return await people.by_email_index(email_indexes(self._lookup, email))
+
+    async def readmit(
+        self, transaction: Transaction, person: Person, email: str, actor: str
+    ) -> None:
+        """Make a disabled test signer active again, with all their tries.
+
+        Their secrets, keys and signatures stay as they are.
+
+        Args:
+            transaction: the caller's.
+            person: disabled, with a signing password.
+            email: their address.
+            actor: for the audit.
+
+        Raises:
+            ApplianceError: `PERSON_STATE` if they are in another state.
+        """
+        people = PersonStore(transaction)
+        moved = await people.move(person.id, PersonState.DISABLED, PersonState.ACTIVE)
+        secret = await people.signing_secret(person.id, lock=True)
+        if not moved or secret is None:
+            raise ApplianceError(ErrorCode.PERSON_STATE)
+        await self._issuing.begin_tries(transaction, person.id, secret)
+        await LoginAttemptStore(transaction).forget(
+            account_indexes(self._lookup, person.cuil, email)
+        )
+        transaction.audit.add(
+            AuditEvent(
+                # `person.enabled` is the word of an officer alone.
+                EventKind.PERSON_CREATED,
+                actor,
+                detail={
+                    "person": person.id,
+                    "vouchedBy": VouchedBy.TEST.value,
+                    "before": {"state": PersonState.DISABLED.value},
+                    "after": {"state": PersonState.ACTIVE.value},
+                },
+            )
+        )
+
     async def _with_secrets(
         self,
         order: NewPersonOrder,
@@ -219,6 +280,15 @@ def check_differ(login: bytes, signing: bytes) -> None:
         raise FieldInvalidError("signing_password", "not the login password")
 
 
+def normal_email(email: str) -> str:
+    """Return an address as it is kept.
+
+    Args:
+        email: as it was typed.
+    """
+    return email.strip().lower()
+
+
 def checked_person(
     cuil: str,
     name: str,
@@ -239,7 +309,7 @@ def checked_person(
         FieldInvalidError: a field has no allowed value.
     """
     name = certificate_name(name, "name", _NAME_BYTES)
-    email = email.strip().lower()
+    email = normal_email(email)
     if not _EMAIL.fullmatch(email):
         raise FieldInvalidError("email", "name@domain")
     if locale not in {"es", "en"}:

@@ -54,6 +54,7 @@ class PersonFactor:
             seed.encode(), table="login_secret", row=person, column="totp_sealed"
         )
         async with self._store.write() as transaction:
+            await PersonStore(transaction).hold(person)
             found = await PersonStore(transaction).get(person)
             if found is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)

@@ -24,13 +24,15 @@ from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.ports import Sealer
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import Environment, EventKind, PersonState, VouchedBy
-from appliance.identity.people import NewPersonOrder, People
+from appliance.identity.people import NewPersonOrder, People, normal_email
 from appliance.integration.signers import SignerState
 from appliance.integrators.integrator_store import IntegratorStore
+from appliance.keys.credential_store import CredentialStore
 from appliance.keys.signing_password import normalize
 from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
 from appliance.people.signer_for_tests_store import SignerForTests, SignerForTestsStore
+from appliance.pki.issuance import Issuance
 from appliance.requests.process_store import ProcessStore
 from appliance.signing.signer_readiness import refusal_of
 
@@ -41,6 +43,7 @@ MARK: Final = "PRUEBA SIN VALIDEZ"
 FACTORS: Final = ("test",)
 """What stands in the audit and the activation in place of what a signer proves."""
 _NAME: Final = "Firmante"
+_LOCALE: Final = "es"
 _NAME_BYTES: Final = 42
 """What the mark leaves of a name in a certificate."""
 _DOMAIN: Final = "prueba.invalid"
@@ -63,7 +66,7 @@ class SignerForTestsOrder:
     cuil: str | None = None
     """Eleven digits."""
     email: str | None = field(default=None, repr=False)
-    locale: str = "es"
+    locale: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ class SignersForTests:
         tasks: makes keys and certificates.
         clock: the time.
         environment: of the installation.
+        issuing: asks for the key of a signer who is made up again.
     """
 
     def __init__(
@@ -113,6 +117,7 @@ class SignersForTests:
         tasks: AwaitedTasks,
         clock: Clock,
         environment: Environment,
+        issuing: Issuance,
     ) -> None:
         self._store = store
         self._people = people
@@ -120,11 +125,14 @@ class SignersForTests:
         self._tasks = tasks
         self._clock = clock
         self._environment = environment
+        self._issuing = issuing
 
     async def create(
         self, asking: IntegratorCaller, order: SignerForTestsOrder
     ) -> SignerForTestsView:
         """Make somebody up who can sign; waits a while for the certificate.
+
+        CUIL or address of one whom this integrator removed brings that one back.
 
         Raises:
             FieldInvalidError: `nombre`; `cuil` or `email` that somebody real may have.
@@ -134,6 +142,9 @@ class SignersForTests:
         """
         self._demand_preprod()
         _demand_nobodys(order)
+        restored = await self._restored(asking, order)
+        if restored is not None:
+            return await self.get(asking.integrator.id, restored.cuil)
         for left in reversed(range(_TRIES)):
             cuil = order.cuil or _made_up_cuil()
             try:
@@ -156,7 +167,7 @@ class SignersForTests:
             login_password=password,
             signing_password=sign_password,
             vouched_by=VouchedBy.TEST,
-            locale=order.locale,
+            locale=order.locale or _LOCALE,
         )
         beside = partial(self._record, asking.integrator.id, (password, sign_password))
         made = await self._people.create_person(new, asking.actor, beside)
@@ -176,20 +187,85 @@ class SignersForTests:
         Raises:
             ApplianceError: `TEST_SIGNERS_TOO_MANY`.
         """
-        # Of two at a time the second waits, and counts the first.
-        await IntegratorStore(transaction).lock_keys(whose)
-        signers = SignerForTestsStore(transaction)
-        if await signers.count(whose) >= SIGNERS_AT_MOST:
-            raise ApplianceError(
-                ErrorCode.TEST_SIGNERS_TOO_MANY, params={"most": SIGNERS_AT_MOST}
-            )
+        await _demand_room(transaction, whose)
         sealed = [
             self._sealer.seal(
                 secret.encode(), table="test_signer", row=person.id, column=column
             )
             for secret, column in zip(passwords, _SEALED, strict=True)
         ]
-        await signers.add(person.id, whose, *sealed)
+        await SignerForTestsStore(transaction).add(person.id, whose, *sealed)
+
+    async def _restored(
+        self, asking: IntegratorCaller, order: SignerForTestsOrder
+    ) -> Person | None:
+        """Bring back a test signer of the integrator who was removed.
+
+        The row stays theirs for good: documents, evidence and audit name it. So whoever
+        is made up under its CUIL again is the same person, with the same secrets.
+
+        Returns:
+            None where nobody is as ordered.
+
+        Raises:
+            ApplianceError: `TEST_SIGNERS_TOO_MANY`; `ALREADY_EXISTS`: another call
+                was first.
+            HsmUnavailableError: they need a key, and no host can make one now.
+        """
+        whose = asking.integrator.id
+        async with self._store.read() as transaction:
+            who = await self._people.holder(transaction, order.cuil, order.email)
+            found = who and await SignerForTestsStore(transaction).removed(
+                who.id, whose
+            )
+            if not found or not self._is_ordered(found, order):
+                return None
+            has_key = bool(await CredentialStore(transaction).locked(found.person.id))
+        if not has_key:
+            await self._issuing.plan()
+        async with self._store.write() as transaction:
+            await _demand_room(transaction, whose)
+            if not await SignerForTestsStore(transaction).restore(found.person.id):
+                raise ApplianceError(
+                    ErrorCode.ALREADY_EXISTS, params={"field": "cuil / email"}
+                )
+            await self._people.readmit(
+                transaction, found.person, self._email(found), asking.actor
+            )
+        if not has_key:
+            await self._issue(asking, found)
+        return found.person
+
+    def _is_ordered(self, found: SignerForTests, order: SignerForTestsOrder) -> bool:
+        """Return whether a signer who was removed is as an order wants them."""
+        person = found.person
+        return (
+            person.state is PersonState.DISABLED
+            and (order.name is None or _marked(order.name) == person.name)
+            and (order.email is None or normal_email(order.email) == self._email(found))
+            and order.locale in {None, person.locale}
+        )
+
+    async def _issue(self, asking: IntegratorCaller, found: SignerForTests) -> None:
+        """Ask for another key of a signer whose last one is over; waits a while."""
+        password = self._sealer.open(
+            found.sign_password_sealed,
+            table="test_signer",
+            row=found.person.id,
+            column=_SEALED[1],
+        ).decode()
+        who = Signer(found.person.id, asking.actor, FACTORS, self._clock.now())
+        # Without its certificate by then it is ready soon after.
+        with contextlib.suppress(ApplianceError):
+            await self._tasks.wait(await self._issuing.again(who, password), _WAIT_S)
+
+    def _email(self, found: SignerForTests) -> str:
+        return self._sealer.open(
+            found.email_sealed,
+            table="person",
+            row=found.person.id,
+            column="email_sealed",
+        ).decode()
 
     async def get(self, whose: IntegratorId, cuil: str) -> SignerForTestsView:
         """One of an integrator's.
@@ -227,7 +303,8 @@ class SignersForTests:
     async def remove(self, asking: IntegratorCaller, cuil: str) -> None:
         """Have a test signer be gone: they sign no more, and are seen by nobody.
 
-        What they signed stays; their CUIL and address are not free again.
+        What they signed stays. Their CUIL and address are free again for this
+        integrator alone; see `create`.
 
         Raises:
             ApplianceError: `PERSON_NOT_FOUND`; `NOT_FOUND` in PROD.
@@ -236,6 +313,8 @@ class SignersForTests:
         async with self._store.write() as transaction:
             found = await self._found(transaction, asking.integrator.id, cuil)
             who = found.person.id
+            # First, as the check of an `If-Match` does.
+            await PersonStore(transaction).hold(who)
             await SignerForTestsStore(transaction).remove(who, self._clock.now())
             if await PersonStore(transaction).move(
                 who, PersonState.ACTIVE, PersonState.DISABLED
@@ -335,6 +414,20 @@ def _demand_nobodys(order: SignerForTestsOrder) -> None:
     domain = (order.email or _DOMAIN).rpartition("@")[2].casefold()
     if domain != _DOMAIN and not domain.endswith(f".{_DOMAIN}"):
         raise FieldInvalidError("email", f"…@{_DOMAIN}")
+
+
+async def _demand_room(transaction: Transaction, whose: IntegratorId) -> None:
+    """Refuse one more than an integrator may have.
+
+    Raises:
+        ApplianceError: `TEST_SIGNERS_TOO_MANY`.
+    """
+    # Of two at a time the second waits, and counts the first.
+    await IntegratorStore(transaction).lock_keys(whose)
+    if await SignerForTestsStore(transaction).count(whose) >= SIGNERS_AT_MOST:
+        raise ApplianceError(
+            ErrorCode.TEST_SIGNERS_TOO_MANY, params={"most": SIGNERS_AT_MOST}
+        )
 
 
 def _marked(name: str) -> str:

@@ -99,7 +99,7 @@ class IntegratorStore(Store):
         """An API key by id; `lock` keeps others from changing it."""
         query = _with_integrator(api_key).where(api_key.c.id == key_id)
         if lock:
-            query = query.with_for_update(of=api_key)
+            query = query.with_for_update(of=api_key, key_share=True)
         return _key_row(await self._one(query))
 
     async def lock_keys(self, whose: IntegratorId) -> None:
@@ -108,7 +108,7 @@ class IntegratorStore(Store):
             select(api_key.c.id)
             .where(api_key.c.integrator == whose)
             .order_by(api_key.c.id)
-            .with_for_update()
+            .with_for_update(key_share=True)
         )
 
     async def key_by_index(self, indexes: Sequence[str]) -> KeyRow | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from appliance.cli.terminal import say
+from appliance.cli.terminal import log_to_stderr, say
 from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import Environment
 from appliance.operations import looks, system
@@ -112,6 +112,7 @@ def register(
 
 
 def _doctor(args: argparse.Namespace) -> int:
+    log_to_stderr()
     deep = args.deep or bool(args.only)
     if args.compose:
         from appliance.operations import container_looks  # noqa: PLC0415 (heavy)
@@ -184,11 +185,11 @@ def _tell(
                 continue
             record = away() if record is None else record
         found = record if part in _OF_THE_RECORD and record else _look(look)
-        well = well and all(each.is_warning for each in found)
+        well = well and all(each.mark != "AMISS" for each in found)
         if not found:
             say(f"ok     {part}")
         for each in found:
-            say(f"{'warn ' if each.is_warning else 'AMISS'}  {part}: {each.what}")
+            say(f"{each.mark:5}  {part}: {each.what}")
             for line in each.remedy.splitlines():
                 say(f"         -> {line}")
     return 0 if well else 1
@@ -258,8 +259,9 @@ def _look_at_workers(settings: Settings) -> Iterator[Finding]:
 
 def _look_at_hsm(file: Path, *, deep: bool) -> Iterator[Finding]:
     kind = system.rubrica_command("hsm", "kind", settings_file=file)
-    yield from looks.look_at_hsm_kind(kind)
-    if deep and "signing" not in left_out():
+    signs_here = "signing" not in left_out()
+    yield from looks.look_at_hsm_kind(kind, signs_here=signs_here)
+    if deep and signs_here:
         yield from _look_by(file, "hsm", "check", "--quick")
 
 

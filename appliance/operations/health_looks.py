@@ -6,7 +6,7 @@ from typing import Final
 
 from appliance.operations.looks import Finding
 from appliance.operations.metrics.verdicts import State
-from appliance.operations.status import MARKS, REMEDY
+from appliance.operations.status import MARKS, REMEDY, UNSEEN
 
 _SECTIONS: Final = ("waiting", "delivery", "published", "certificates", "tsas")
 """Sections that no other part of `rubrica doctor` looks at."""
@@ -16,7 +16,7 @@ _FOUND: Final = frozenset({0, 1})
 
 
 def look_at_health(command: Sequence[str]) -> Iterator[Finding]:
-    """Yield the troubles of the health report.
+    """Yield the troubles of the health report, and what it could not look at.
 
     Args:
         command: line of `rubrica status`.
@@ -30,7 +30,8 @@ def look_at_health(command: Sequence[str]) -> Iterator[Finding]:
         return
     for line in done.stdout.splitlines():
         mark, _, rest = line.partition(" ")
+        what, _, remedy = rest.strip().partition(REMEDY)
         if mark in MARKS.values():
-            what, _, remedy = rest.strip().partition(REMEDY)
-            is_warning = mark == MARKS[State.ATTENTION]
-            yield Finding(what, remedy, is_warning)
+            yield Finding(what, remedy, is_warning=mark == MARKS[State.ATTENTION])
+        elif mark == UNSEEN:
+            yield Finding(what, remedy, is_unseen=True)

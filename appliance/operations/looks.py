@@ -83,6 +83,15 @@ class Finding:
     """What to do; empty where `what` says so."""
     is_warning: bool = False
     """Shown, and no reason for an exit status."""
+    is_unseen: bool = False
+    """Nothing is wrong that is known: it says what was not looked at here."""
+
+    @property
+    def mark(self) -> str:
+        """First word of its line."""
+        if self.is_unseen:
+            return "none"
+        return "warn" if self.is_warning else "AMISS"
 
 
 def look_at_units(settings: Settings) -> Iterator[Finding]:
@@ -258,11 +267,15 @@ def look_at_disk(settings: Settings) -> Iterator[Finding]:
         yield Finding(f"{settings.documents_dir}: {free >> 20} MiB are left")
 
 
-def look_at_hsm_kind(command: list[str]) -> Iterator[Finding]:
+def look_at_hsm_kind(
+    command: list[str], *, signs_here: bool = True
+) -> Iterator[Finding]:
     """Yield a warning where production keys are in a software token.
 
     Args:
         command: line of `rubrica hsm kind`.
+        signs_here: signing workers are of this host. Elsewhere a profile of one's own
+            need not be there: where it is not, the kind is not known, and not wrong.
     """
     done = subprocess.run(  # noqa: S603 (our own words, no shell)
         command, capture_output=True, text=True, check=False, cwd="/"
@@ -271,7 +284,11 @@ def look_at_hsm_kind(command: list[str]) -> Iterator[Finding]:
         yield Finding(done.stdout.strip(), _HARDWARE, is_warning=True)
     elif done.returncode:
         told = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
-        yield Finding(told[-1], "rubrica hsm kind")
+        if signs_here:
+            yield Finding(told[-1], "rubrica hsm kind")
+        else:
+            what = f"not known here: {told[-1]}"
+            yield Finding(what, "on a signing host: rubrica hsm kind", is_unseen=True)
 
 
 def look_at_clock() -> Iterator[Finding]:

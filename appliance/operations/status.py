@@ -19,6 +19,11 @@ REMEDY: Final = " -> "
 """Between what is wrong and what to do."""
 MARKS: Final = {State.BAD: "AMISS", State.ATTENTION: "warn"}
 """First word of a line, by state."""
+UNSEEN: Final = "none"
+"""First word of a line that says what is not known here."""
+
+
+_THERE: Final = "run rubrica status there, or see Salud of the console"
 
 
 def register(
@@ -47,25 +52,28 @@ def register(
 
 def _status(args: argparse.Namespace) -> int:
     def is_asked(item: "HealthItem") -> bool:
-        return not args.only or item.section in args.only
+        return not args.only or any(map(item.belongs_to, args.only))
 
     return run_async(lambda settings: _tell(settings, is_asked), args)
 
 
 async def _tell(settings: Settings, is_asked: "Callable[[HealthItem], bool]") -> int:
-    from appliance.operations.health.words import (  # noqa: PLC0415 (heavy)
-        REMEDIES,
-        TITLES,
+    from appliance.operations.health import words  # noqa: PLC0415 (heavy)
+    from appliance.operations.health.processes import (  # noqa: PLC0415 (heavy)
+        unseen_hosts,
     )
 
     report = await _report(settings)
     shown = [each for each in report.troubles if is_asked(each)]
     for item in shown:
-        alert = item.verdict.alert
         which = item.subject or item.name
         count = f" ({item.count})" if item.count else ""
-        what = f"{item.section}: {TITLES[alert]}: {which}{count}"
-        say(f"{MARKS[item.verdict.state]:6} {what}{REMEDY}{REMEDIES[alert]}")
+        what = f"{item.section}: {words.title(item)}: {which}{count}"
+        say(f"{MARKS[item.verdict.state]:6} {what}{REMEDY}{words.remedy(item)}")
+    if hosts := unseen_hosts(report.rows):
+        # The record says that processes live there, so their TSAs, pools and tokens
+        # are not known to be well.
+        say(f"{UNSEEN:6} figures of {', '.join(hosts)}: not looked at{REMEDY}{_THERE}")
     if not shown:
         say("nothing that can be seen from here needs attention")
     return 1 if any(each.verdict.state is State.BAD for each in shown) else 0

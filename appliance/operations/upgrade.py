@@ -15,7 +15,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from appliance.cli.terminal import run_async, say
+from appliance.cli.terminal import log_to_stderr, run_async, say
 from appliance.domain.activation import ActivationFormat
 from appliance.operations import system
 from appliance.settings import Settings, SettingsError, load_settings
@@ -66,6 +66,7 @@ def register(
 
 
 def _upgrade(args: argparse.Namespace) -> int:
+    log_to_stderr()
     settings = load_settings(args.settings)
     if args.hosts:
         return run_async(_look_at_hosts, args)

@@ -99,7 +99,7 @@ class ConsoleUserStore(Store):
             select(console_user.c.id)
             .where(console_user.c.disabled.is_(None))
             .order_by(console_user.c.id)
-            .with_for_update()
+            .with_for_update(key_share=True)
         )
         return [row.id for row in rows]
 

@@ -1,4 +1,7 @@
-"""Requests for help, in SQL: one row a person, opened again when they ask again.
+"""Requests for help, in SQL: of each person one with a proof and one without.
+
+Each has its own row, its own link and its own count a day. So whoever asks without a
+proof neither changes what was asked with one, nor uses up how often that may be done.
 
 Every change is one conditional statement, so that of several calls at once one counts.
 """
@@ -36,7 +39,10 @@ class HelpRequestStore(Store):
         most: int,
         within: timedelta,
     ) -> bool:
-        """Open a person's request; False if one is open, or they asked too often.
+        """Open a person's request, or replace the open one if its topic is another.
+
+        A replaced request is a new one: an officer who closes what a page showed does
+        not close it, and the link of the earlier mail does not withdraw it.
 
         Args:
             who: the person.
@@ -48,12 +54,14 @@ class HelpRequestStore(Store):
             at: the time.
             most: how often it may be opened within a time.
             within: that time.
+
+        Returns:
+            False if this topic is open already, or they asked too often.
         """
         values = {
             "id": row_id,
             "topic": topic.value,
             "integrator": integrator_id,
-            "proven": proven,
             "code_index": code_index,
             "asked": at,
             "ended": None,
@@ -61,8 +69,8 @@ class HelpRequestStore(Store):
         }
         first = (
             insert_into(self._connection, help_request)
-            .values(person=who, counted=1, since=at, **values)
-            .on_conflict_do_nothing(index_elements=[_C.person])
+            .values(person=who, proven=proven, counted=1, since=at, **values)
+            .on_conflict_do_nothing(index_elements=[_C.person, _C.proven])
         )
         if (await self._connection.execute(first)).rowcount == 1:
             return True
@@ -71,7 +79,8 @@ class HelpRequestStore(Store):
             update(help_request)
             .where(
                 _C.person == who,
-                _C.ended.is_not(None),
+                _C.proven == proven,
+                or_(_C.ended.is_not(None), _C.topic != topic.value),
                 or_(is_new_time, _C.counted < most),
             )
             .values(
@@ -82,22 +91,21 @@ class HelpRequestStore(Store):
         )
         return (await self._connection.execute(again)).rowcount == 1
 
-    async def change(self, who: PersonId, topic: HelpTopic, *, proven: bool) -> bool:
-        """Change what an open request is about; False if it says so already."""
-        same = (_C.topic == topic.value) & (_C.proven | (not proven))
-        result = await self._connection.execute(
-            update(help_request)
-            .where(_C.person == who, _OPEN, ~same)
-            .values(topic=topic.value, proven=_C.proven | proven)
-        )
-        return result.rowcount == 1
+    async def is_open(self, who: PersonId, topic: HelpTopic, *, proven: bool) -> bool:
+        """Return whether a person's request of a topic is open.
 
-    async def is_open(self, who: PersonId) -> bool:
-        """Return whether a person's request is open."""
-        found = await self._connection.scalar(
-            select(_C.person).where(_C.person == who, _OPEN)
+        Args:
+            who: the person.
+            topic: what it is about.
+            proven: only one that was asked after a right code; else either.
+        """
+        query = select(_C.person).where(
+            _C.person == who, _C.topic == topic.value, _OPEN
         )
-        return found is not None
+        # What was said with a proof needs no saying without one.
+        if proven:
+            query = query.where(_C.proven)
+        return (await self._connection.scalars(query)).first() is not None
 
     async def by_code(self, indexes: Sequence[str]) -> bool:
         """Return whether a code withdraws a request that is open."""
@@ -126,17 +134,17 @@ class HelpRequestStore(Store):
         )
         return result.rowcount == 1
 
-    async def of_person(self, who: PersonId) -> HelpRequest | None:
-        """The open request of a person."""
-        row = (
-            await self._connection.execute(_seen().where(_C.person == who))
-        ).one_or_none()
-        return None if row is None else _request(row)
+    async def of_person(self, who: PersonId) -> list[HelpRequest]:
+        """Open requests of a person, the one with a proof first."""
+        rows = await self._connection.execute(
+            _seen().where(_C.person == who).order_by(_C.proven.desc())
+        )
+        return [_request(row) for row in rows]
 
     async def newest(self, limit: int) -> list[HelpRequest]:
         """Open requests, newest first."""
         rows = await self._connection.execute(
-            _seen().order_by(_C.asked.desc(), _C.person).limit(limit)
+            _seen().order_by(_C.asked.desc(), _C.person, _C.proven.desc()).limit(limit)
         )
         return [_request(row) for row in rows]
 

@@ -169,9 +169,17 @@ class PersonStore(Store):
         return next(map(_person_of, rows), None)
 
     async def hold(self, person_id: PersonId) -> None:
-        """Keep others from changing a person until this transaction ends."""
+        """Keep others from changing a person until this transaction ends.
+
+        Whoever changes a person and rows of theirs locks the person first, then the
+        signing secret, then the rest.
+        """
+        # Rows that refer to the person can be added: whoever adds one may have locked
+        # other rows before.
         await self._connection.execute(
-            select(person.c.id).where(person.c.id == person_id).with_for_update()
+            select(person.c.id)
+            .where(person.c.id == person_id)
+            .with_for_update(key_share=True)
         )
 
     async def by_cuil(self, cuil: str) -> Person | None:

@@ -24,22 +24,19 @@ from appliance.domain.ids import IntegratorId, PersonId
 from appliance.domain.vocab import PersonState, VouchedBy
 
 _C: Final = test_signer.c
-_THERE: Final[Select[Any]] = (
-    select(
-        person.c.id,
-        person.c.cuil,
-        person.c.name,
-        person.c.state,
-        person.c.locale,
-        person.c.signed_out,
-        person.c.email_sealed,
-        _C.password_sealed,
-        _C.sign_password_sealed,
-        _C.created,
-    )
-    .join(test_signer, _C.person == person.c.id)
-    .where(_C.removed.is_(None))
-)
+_ANY: Final[Select[Any]] = select(
+    person.c.id,
+    person.c.cuil,
+    person.c.name,
+    person.c.state,
+    person.c.locale,
+    person.c.signed_out,
+    person.c.email_sealed,
+    _C.password_sealed,
+    _C.sign_password_sealed,
+    _C.created,
+).join(test_signer, _C.person == person.c.id)
+_THERE: Final[Select[Any]] = _ANY.where(_C.removed.is_(None))
 
 
 def is_made_up(who: ColumnElement[Any]) -> ColumnElement[bool]:
@@ -128,6 +125,25 @@ class SignerForTestsStore(Store):
         await self._connection.execute(
             update(test_signer).where(_C.person == who).values(removed=at)
         )
+
+    async def removed(
+        self, who: PersonId, whose: IntegratorId
+    ) -> SignerForTests | None:
+        """Return one whom an integrator made up and removed; None for any other."""
+        query = _ANY.where(
+            _C.person == who, _C.integrator == whose, _C.removed.is_not(None)
+        )
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _signer_of(row)
+
+    async def restore(self, who: PersonId) -> bool:
+        """Have somebody who was removed be seen again; False if they are seen."""
+        done = await self._connection.execute(
+            update(test_signer)
+            .where(_C.person == who, _C.removed.is_not(None))
+            .values(removed=None)
+        )
+        return done.rowcount == 1
 
     async def active(self) -> list[PersonId]:
         """All, of whichever integrator, who could sign in."""

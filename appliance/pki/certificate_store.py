@@ -50,11 +50,9 @@ class CertificateStore(Store):
             )
         )
 
-    async def get(self, serial: str, *, lock: bool = False) -> CertificateRecord | None:
-        """A certificate by its serial; `lock` keeps others from changing it."""
+    async def get(self, serial: str) -> CertificateRecord | None:
+        """A certificate by its serial."""
         query = select(certificate).where(certificate.c.serial == serial)
-        if lock:
-            query = query.with_for_update()
         row = (await self._connection.execute(query)).one_or_none()
         return None if row is None else record_of(row)
 

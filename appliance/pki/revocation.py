@@ -63,7 +63,8 @@ class Revocations:
         """
         wanted = parse_serial(serial)
         async with self._store.write() as transaction:
-            found = await CertificateStore(transaction).get(wanted, lock=True)
+            # Locked by `submit`, after its key, as whoever revokes the key does.
+            found = await CertificateStore(transaction).get(wanted)
             if found is None or found.credential is None:
                 raise ApplianceError(ErrorCode.CERTIFICATE_NOT_FOUND)
             if found.state is not CertificateState.VALID:

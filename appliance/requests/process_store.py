@@ -93,6 +93,22 @@ class ProcessStore(Store):
         )
         return note_of((await self._connection.execute(query)).one())
 
+    async def successor(self, process: ProcessId) -> ProcessId | None:
+        """The process that was asked for in the place of a failed one."""
+        found = await self._connection.execute(
+            select(signing_process.c.id).where(signing_process.c.replaces == process)
+        )
+        row = found.scalar_one_or_none()
+        return None if row is None else ProcessId(row)
+
+    async def replaced(self, process: ProcessId) -> ProcessId | None:
+        """The failed process in whose place one was asked for."""
+        found = await self._connection.execute(
+            select(signing_process.c.replaces).where(signing_process.c.id == process)
+        )
+        row = found.scalar_one_or_none()
+        return None if row is None else ProcessId(row)
+
     async def message(self, process: ProcessId) -> str | None:
         """What the integrator wrote to the signers of a process."""
         found = await self._connection.execute(

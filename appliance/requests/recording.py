@@ -8,7 +8,7 @@ from appliance.core.unit_of_work import Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.audit import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import PersonId, RequestBatchId, RequestId
+from appliance.domain.ids import PersonId, ProcessId, RequestBatchId, RequestId
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.requests.preset import SignaturePreset
@@ -46,6 +46,8 @@ class NewProcess:
     note: ProcessNote = NO_NOTE
     batch: RequestBatchId | None = None
     """What it is asked for with, where it is one of many."""
+    replaces: ProcessId | None = None
+    """The failed process that it is asked for in the place of; no other one is."""
 
 
 async def record(transaction: Transaction, new: NewProcess) -> list[RequestId]:
@@ -90,7 +92,8 @@ async def record_all(
         [
             ([_request(process, document, by) for by in process.signers], process.note)
             for process, document in each
-        ]
+        ],
+        [process.replaces for process in new],
     )
     for (process, document), requests in zip(each, made, strict=True):
         for created in _told(process, document, requests):

@@ -1,6 +1,7 @@
 """Signature requests in SQL, and the order of those of one process."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -49,7 +50,7 @@ from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.requests.new_request import FRAME_ORIGIN, NewRequest
 from appliance.domain.requests.preset import SignaturePreset
-from appliance.domain.requests.process import NO_NOTE, ProcessNote
+from appliance.domain.requests.process import NO_NOTE, NamedBy, ProcessNote
 from appliance.domain.requests.request import (
     LISTED,
     UNFINISHED,
@@ -164,6 +165,15 @@ _NAMED_WITH_SIGNED: Final = _WITH_SIGNED.where(_IS_NAMED).order_by(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class AsAsked:
+    """What whoever asked for a request said of its signer and its signature."""
+
+    named_by: NamedBy | None
+    wishes: ProfileWishes
+    """Its own, without those of its integrator."""
+
+
 class RequestStore(Store):
     """Signature requests."""
 
@@ -180,13 +190,16 @@ class RequestStore(Store):
         return (await self.add_all([([new], note)]))[0][0]
 
     async def add_all(
-        self, processes: Sequence[tuple[Sequence[NewRequest], ProcessNote]]
+        self,
+        processes: Sequence[tuple[Sequence[NewRequest], ProcessNote]],
+        replaced: Sequence[ProcessId | None] = (),
     ) -> list[list[RequestId]]:
         """Record processes, by a few statements however many they are.
 
         Args:
             processes: of each its requests, in the order in which they are signed, and
                 what is said of it. Of one integrator.
+            replaced: of each the process that it replaces; empty: none does.
 
         Returns:
             The numbers of each one's requests, which grow in the order given: those
@@ -197,6 +210,7 @@ class RequestStore(Store):
         """
         ids = [new_id() for _ in processes]
         each = list(zip(ids, processes, strict=True))
+        instead = dict(zip(ids, replaced, strict=True)) if replaced else {}
         try:
             await self._connection.execute(
                 insert(signing_process),
@@ -206,6 +220,7 @@ class RequestStore(Store):
                         "integrator": asked[0].integrator,
                         "created": asked[0].created,
                         "api_key": note.api_key,
+                        "replaces": instead.get(process),
                         **note_columns(note),
                     }
                     for process, (asked, note) in each
@@ -231,6 +246,24 @@ class RequestStore(Store):
         for row in rows:
             made[row.process].append(RequestId(row.id))
         return list(made.values())
+
+    async def as_asked(self, process: ProcessId) -> dict[RequestId, AsAsked]:
+        """How the requests of a process were asked for, where views say less."""
+        rows = await self._connection.execute(
+            select(signature_request).where(signature_request.c.process == process)
+        )
+        return {
+            RequestId(row.id): AsAsked(
+                None if row.named_by is None else NamedBy(row.named_by),
+                ProfileWishes(
+                    _first(SignatureLevel, row.wished_level),
+                    _first(TimestampPolicy, row.timestamp_policy),
+                    _first(DigestAlgorithm, row.digest),
+                    tuple(row.tsa or ()) or None,
+                ),
+            )
+            for row in rows
+        }
 
     async def of_process(self, process: ProcessId) -> list[RequestView]:
         """The requests of a process, in order."""

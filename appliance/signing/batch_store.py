@@ -8,7 +8,7 @@ from sqlalchemy import delete, select
 from appliance.core.database.tables import signing_batch
 from appliance.core.database.upsert import insert_into
 from appliance.core.unit_of_work import Store
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import error_from_json, error_to_json
 from appliance.domain.ids import BatchId, PersonId, RequestId
 from appliance.domain.requests.batch import BatchRow
 from appliance.domain.signing_command import SignParameters
@@ -27,8 +27,9 @@ class BatchStore(Store):
             "requests": list(row.requests),
             "refused": [
                 {
+                    **error_to_json(problem),
                     "request": request,
-                    "code": problem.code.value,
+                    # The version before reads both, empty or not.
                     "params": problem.params,
                     "extras": problem.extras,
                 }
@@ -57,10 +58,7 @@ class BatchStore(Store):
         if row is None:
             return None
         refused = {
-            RequestId(kept["request"]): ApplianceError(
-                ErrorCode(kept["code"]), params=kept["params"], extras=kept["extras"]
-            )
-            for kept in row.refused
+            RequestId(kept["request"]): error_from_json(kept) for kept in row.refused
         }
         return BatchRow(
             id=BatchId(row.id),

@@ -6,11 +6,10 @@ Source: decisions "repeating firmar".
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
 
 from appliance.documents.docmdp_policy import lockout
 from appliance.domain.appearance.details import StampDetails
-from appliance.domain.errors import ApplianceError, ErrorCode, RequestFailedError
+from appliance.domain.errors import ApplianceError, ErrorCode, error_of_reason
 from appliance.domain.identity import Person
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.batch import SignBatch
@@ -148,21 +147,6 @@ def check_place_of_others(
             raise ApplianceError(ErrorCode.SIGNERS_LOCKED_OUT, extras={"field": blamed})
 
 
-_PASSING: Final = frozenset(
-    {
-        ErrorCode.DOCUMENT_DAMAGED,
-        ErrorCode.HSM_UNAVAILABLE,
-        ErrorCode.OVERLOADED,
-        ErrorCode.REVOCATION_UNAVAILABLE,
-        ErrorCode.SANDBOX_UNAVAILABLE,
-        ErrorCode.STORAGE_FULL,
-        ErrorCode.STORE_UNAVAILABLE,
-        ErrorCode.TSA_UNAVAILABLE,
-    }
-)
-"""Codes that pass by themselves, but for a request that they ended."""
-
-
 def standing(
     view: RequestView, signed: SignedDocumentView | None, fingerprint: str
 ) -> SignOutcome | None:
@@ -184,11 +168,7 @@ def standing(
         return SignOutcome(view.id, signed)
     if view.state is RequestState.IN_PROGRESS:
         return None
-    given_back = view.state in {RequestState.PENDING, RequestState.FAILED}
-    # Elsewhere the reason is what the signer wrote.
-    if given_back and view.reason in ErrorCode.__members__:
-        code = ErrorCode(view.reason)
-        if view.state is RequestState.FAILED and code in _PASSING:
-            raise RequestFailedError(code)
-        raise ApplianceError(code)
+    ended = error_of_reason(view.state, view.reason)
+    if ended is not None:
+        raise ended
     raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})

@@ -2,6 +2,7 @@
 
 from appliance.core.database.engines import load_driver
 from appliance.core.system.late_imports import FACES, load_late
+from appliance.domain.new_password import load_common
 from appliance.settings import Settings
 from appliance.web import i18n
 
@@ -13,5 +14,6 @@ def prepare_faces(settings: Settings) -> None:
         settings: of the installation.
     """
     load_late(FACES)
+    load_common()
     load_driver(settings)
     i18n.load()

@@ -280,8 +280,15 @@ _PASSING_STATES: Final = frozenset(
 """States that pass without anything that the client does."""
 
 
-def _category(error: ApplianceError) -> Category:
-    """Next step of a client: that of the code, but where a state will pass."""
+def category(error: ApplianceError) -> Category:
+    """Next step of a client.
+
+    That of the code, except for a state that will pass, and for a code that ended a
+    request for good.
+
+    Args:
+        error: what happened.
+    """
     if isinstance(error, RequestFailedError):
         return _TERMINAL
     passes = error.params.get("estado") in _PASSING_STATES
@@ -302,7 +309,7 @@ def members(error: ApplianceError, lang: str) -> dict[str, object]:
         **in_words(error.code, error.extras, lang),
         "detail": i18n.said(error, lang),
         "code": error.code.value,
-        "category": _category(error).value,
+        "category": category(error).value,
     }
     is_final = isinstance(error, RequestFailedError)
     if answer.retry_after_s is not None and not is_final:

@@ -33,7 +33,7 @@ class EndpointStore(Store):
             webhook_endpoint.c.created, webhook_endpoint.c.id
         )
         rows = await self._connection.execute(
-            query.with_for_update() if lock else query
+            query.with_for_update(key_share=True) if lock else query
         )
         return [webhook_endpoint_of(row) for row in rows]
 
@@ -49,7 +49,7 @@ class EndpointStore(Store):
         """
         query = _those_of(whose).where(webhook_endpoint.c.id == endpoint)
         found = await self._connection.execute(
-            query.with_for_update() if lock else query
+            query.with_for_update(key_share=True) if lock else query
         )
         row = found.first()
         return None if row is None else webhook_endpoint_of(row)

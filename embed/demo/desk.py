@@ -5,9 +5,11 @@ own thread.
 """
 
 import asyncio
+import sys
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from appliance.domain.errors import ApplianceError
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 _WAIT_S: Final = 10
 """Longest that a page waits for codes or for an address."""
+_RETRY_S: Final = 5.0
+"""Pause after the trial could not be opened, in seconds."""
 
 
 class Desk(Protocol):
@@ -36,10 +40,12 @@ class TrialDesk:
 
     Args:
         settings: of the trial.
+        retry_s: pause after the trial could not be opened, in seconds.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, retry_s: float = _RETRY_S) -> None:
         self._settings = settings
+        self._retry_s = retry_s
         self._closing = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop
         self._thread: threading.Thread
@@ -60,6 +66,25 @@ class TrialDesk:
         self._holding.add_done_callback(lambda _: self._front.cancel())
 
     async def _hold(self) -> None:
+        """Keep the trial open; open it again after a pause where that failed."""
+        last = ""
+        while not self._closing.is_set():
+            try:
+                await self._open()
+            except Exception as exc:  # noqa: BLE001 (whatever it is may pass)
+                # Until the next try, visitors are told at once that it is not now.
+                self._front.cancel()
+                reason = type(exc).__name__
+                if reason != last:
+                    # The kind alone: a message may hold an address with its password.
+                    print(f"demo site: no codes yet: {reason}", file=sys.stderr)  # noqa: T201 (a command)
+                last = reason
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), self._retry_s)
+                self._front = self._loop.create_future()
+
+    async def _open(self) -> None:
+        """Open the trial, and close it when the site stops."""
         from appliance.cli.fronts import operators_front  # noqa: PLC0415 (heavy)
 
         async with operators_front(self._settings) as front:
@@ -108,6 +133,6 @@ class TrialDesk:
         try:
             return asked.result(_WAIT_S)
         except (ApplianceError, TimeoutError, CancelledError):
-            # Cancelled: the front could not be opened, or the site is stopping.
+            # Cancelled: the trial could not be opened just now, or the site stops.
             asked.cancel()
             return None

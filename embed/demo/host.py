@@ -18,8 +18,10 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
+from appliance.cli.demo.visit_key import read_visit_key
 from appliance.domain.text.urls import read_address
 from appliance.runtime.processes import bind
+from appliance.settings import SettingsError
 from appliance.web import brand, sdk
 from embed.demo import mail_pages
 from embed.demo.config import HostConfig
@@ -77,6 +79,22 @@ class Answer:
         return cls.of_json({"code": code}, status)
 
 
+def _visit_key(path: Path | None) -> bytes | None:
+    """Read the visit key; None for a site of this machine alone, which needs none.
+
+    Raises:
+        OSError: the file cannot be read.
+        SettingsError: it holds no key. An empty one would let everybody in.
+    """
+    if path is None:
+        return None
+    key = read_visit_key(path)
+    if not key:
+        msg = f"{path}: holds no visit key; start the trial with --network again"
+        raise SettingsError(msg)
+    return key.encode()
+
+
 class DemoHost(http.server.ThreadingHTTPServer):
     """The integrator's site.
 
@@ -88,6 +106,7 @@ class DemoHost(http.server.ThreadingHTTPServer):
 
     Raises:
         OSError: the address cannot be had, or the visit key cannot be read.
+        SettingsError: the visit key's file holds none.
     """
 
     daemon_threads = True
@@ -104,8 +123,7 @@ class DemoHost(http.server.ThreadingHTTPServer):
         self.quiet = quiet
         self.catcher = catcher
         self.desk = desk
-        key_file = config.visit_key_file
-        self.visit_key = key_file.read_bytes().strip() if key_file else None
+        self.visit_key = _visit_key(config.visit_key_file)
         # `server_bind` takes the address from the configuration.
         super().__init__(("", 0), _Handler)
 
@@ -144,9 +162,10 @@ class DemoHost(http.server.ThreadingHTTPServer):
 
     def admits(self, key: str) -> bool:
         """Return whether a visitor with this key is shown what is private."""
-        return self.visit_key is None or hmac.compare_digest(
-            self.visit_key, key.encode()
-        )
+        if self.visit_key is None:
+            # A site that others reach shows nothing private without a key.
+            return not self.config.public_origin
+        return hmac.compare_digest(self.visit_key, key.encode())
 
     @property
     def cookie_name(self) -> str:

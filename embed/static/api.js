@@ -1,6 +1,6 @@
 // The same-origin API. The bearer lives in this module's memory and nowhere else.
 
-import { Failure, Stopped, Unreachable, ownFailure } from "./failure.js";
+import { BrokenOff, Failure, Stopped, Unreachable, ownFailure } from "./failure.js";
 import { currentLanguage } from "./i18n.js";
 
 /** A file at least so large is sent in a way that tells how much of it has gone. */
@@ -67,15 +67,19 @@ export async function call(path, how = {}) {
   return ask(path, how, async (answer) => {
     if (!how.raw) return answer.json();
     const total = Number(answer.headers.get("Content-Length"));
-    if (!how.progress || !total) return new Uint8Array(await answer.arrayBuffer());
+    if (!total) return new Uint8Array(await answer.arrayBuffer());
     const bytes = new Uint8Array(total);
     let at = 0;
-    for await (const piece of piecesOf(answer)) {
-      bytes.set(piece, at);
-      at += piece.length;
-      how.progress(at, total);
+    try {
+      for await (const piece of piecesOf(answer)) {
+        bytes.set(piece, at);
+        at += piece.length;
+        how.progress?.(at, total);
+      }
+    } catch (error) {
+      throw new BrokenOff(String(error), at);
     }
-    if (at !== total) throw new Unreachable("the answer ended early");
+    if (at !== total) throw new BrokenOff("the answer ended early", at);
     return bytes;
   });
 }
@@ -98,7 +102,7 @@ export async function callPart(path, { start, end, sha256, signal }, take) {
       take(piece, at);
       at += piece.length;
     }
-    if (at < end) throw new Unreachable("the answer ended early");
+    if (at < end) throw new BrokenOff("the answer ended early");
   });
 }
 
@@ -108,15 +112,17 @@ async function ask(path, how, read) {
   if (how.signal?.aborted) stop();
   how.signal?.addEventListener("abort", stop);
   if (!KEPT.has(path.split("?")[0])) pending.add(ends);
+  let isAnswered = false;
   try {
     const answer = await sent(path, how, ends.signal);
     answered();
-    if (answer.ok) return await read(answer);
+    isAnswered = answer.ok;
+    if (isAnswered) return await read(answer);
     throw new Failure(await problemOf(answer));
   } catch (error) {
     if (ends.signal.aborted) throw new Stopped();
     if (error instanceof Failure || error instanceof Unreachable) throw error;
-    throw new Unreachable(String(error));
+    throw new (isAnswered ? BrokenOff : Unreachable)(String(error));
   } finally {
     how.signal?.removeEventListener("abort", stop);
     pending.delete(ends);

@@ -5,7 +5,7 @@ import { call } from "./api.js";
 import { encodeBase64 } from "./base64.js";
 import * as batch from "./batch_steps.js";
 import { byId, fill } from "./dom.js";
-import { Failure, Stopped, Unreachable } from "./failure.js";
+import { Failure, Stopped, Unreachable, isRefusal } from "./failure.js";
 import { t } from "./i18n.js";
 import { alert, announce, notice, run } from "./screen.js";
 import { Signature } from "./signature.js";
@@ -179,18 +179,17 @@ export class Batch extends Signature {
 
   /** Elsewhere from a document; it need not have been on the screen. */
   async #leaveTo(item, go) {
-    if (this._isPainted) await this.#wasShown(item);
+    if (this._isPainted && !(await this.#wasShown(item))) return undefined;
     return go();
   }
 
   /** On from a document, once it was on the screen. */
   async #leaveReading(item, at) {
-    await this.#wasShown(item);
-    return this.#goOn(at);
+    return (await this.#wasShown(item)) ? this.#goOn(at) : undefined;
   }
 
   async #rejectReading(item) {
-    await this.#wasShown(item);
+    if (!(await this.#wasShown(item))) return;
     this.reject(() => this.guarded(() => this.#open(item)));
   }
 
@@ -208,9 +207,17 @@ export class Batch extends Signature {
     });
   }
 
+  /** Whether it was noted as opened; one that cannot be signed any more leads to the list. */
   async #wasShown(item) {
     await this.#noted;
-    await this.persist(() => this.#saw(item));
+    try {
+      await this.persist(() => this.#saw(item));
+    } catch (error) {
+      if (!isRefusal(error) || error.code === "DOCUMENT_CHANGED") throw error;
+      await this.#reload(() => t("{name} can no longer be signed.", { name: item.name }));
+      return false;
+    }
+    return true;
   }
 
   async #saw(item) {
@@ -222,9 +229,9 @@ export class Batch extends Signature {
   }
 
   /** What is being noted as opened comes before the end of the session. */
-  async cancel(reason) {
+  async _cancel(reason) {
     if (this._isPainted) await this.#noted;
-    return super.cancel(reason);
+    return super._cancel(reason);
   }
 
   /** One of them was rejected: the others go on waiting. */

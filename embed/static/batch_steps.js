@@ -88,6 +88,7 @@ function termsLine(item) {
 export function documents({ list, counts, openings, integrator, message, done, open, go, cancel }) {
   const { unread, pending } = counts;
   const demanded = list.filter(({ state, open: isDemanded }) => state === "pending" && isDemanded).length;
+  const isOpened = list.every(({ state, seen }) => state !== "pending" || seen);
   const shared = sharedTerms(list);
   return {
     name: "documents",
@@ -95,7 +96,7 @@ export function documents({ list, counts, openings, integrator, message, done, o
     body: [
       done ? h("p", { class: "success" }, done) : null,
       messageFrom(integrator, message),
-      h("p", { id: "what-to-do" }, whatToDo(counts, integrator, openings)),
+      h("p", { id: "what-to-do" }, whatToDo(counts, integrator, openings, isOpened)),
       shared && terms(shared),
       demanded > 0 ? meter("read-count", demanded - unread, demanded, openedSoFar(demanded - unread, demanded)) : null,
       pending < list.length
@@ -117,9 +118,20 @@ function skip(list) {
   return h("button", { type: "button", class: "skip", onclick: on }, t("Skip the list"));
 }
 
-/** What the signer has to open of it, and does next. */
-function whatToDo({ unread, pending }, integrator, openings) {
-  if (openings === "ninguna") {
+/**
+ * What the signer has to open of it, and does next.
+ * @param {{unread: number, pending: number}} counts of the documents that wait: those
+ *   still to be opened, and all.
+ * @param {string} integrator
+ * @param {"todas"|"muestra"|"ninguna"} openings
+ * @param {boolean} isOpened whether all that wait were opened.
+ */
+export function whatToDo({ unread, pending }, integrator, openings, isOpened) {
+  // One that need not be opened: none is demanded, or it is outside the sample.
+  if (pending === 1 && unread === 0 && !isOpened) {
+    return t("{integrator} asks you to sign it. Open it if you want to read it; then you sign it with your password.", { integrator });
+  }
+  if (openings === "ninguna" && pending > 1) {
     return t("{integrator} asks you to sign them together. Read the list; open any that you want to read. Then you sign all of them at once, with one password.", { integrator });
   }
   if (openings === "muestra" && pending > 1) {
@@ -243,9 +255,12 @@ function some(names) {
  * @param {number} total documents of the batch.
  * @param {number} opened of those that are signed now.
  */
-function consent(waiting, total, opened) {
+export function consent(waiting, total, opened) {
   if (opened < waiting) {
-    return t("With your password you sign {count} documents. You have read the list of them and opened {opened}.", { count: waiting, opened });
+    if (waiting === 1) return t("With your password you sign 1 document, which you have not opened.");
+    return opened === 0
+      ? t("With your password you sign {count} documents. You have read the list of them and opened none.", { count: waiting })
+      : t("With your password you sign {count} documents. You have read the list of them and opened {opened}.", { count: waiting, opened });
   }
   if (waiting === 1) return t("With your password you sign 1 document, which you have opened.");
   return waiting === total

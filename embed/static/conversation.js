@@ -85,6 +85,7 @@ export class Conversation {
     const content = JSON.stringify([sessionToken, idemKey, userData]);
     if (this.#others.has(sessionToken)) return undefined;
     const known = content === this.#held && hasSession() && !this.#machine.is("blocked");
+    const wasLeft = this.#machine.is("cancelled");
     let session = null;
     let refused = null;
     if (!known) {
@@ -94,6 +95,8 @@ export class Conversation {
         session = await this.#open(init, documentOf(payload) !== null);
         // The page of that token answers: this one is being left.
         if (session === null) return undefined;
+        await this.#flow.leaving;
+        if (!wasLeft && this.#machine.is("cancelled")) return await this.#endLeft();
         this.#held = content;
       } catch (error) {
         if (error.code !== "SESSION_IN_USE" || !this.#acked) return this.#refuse(error, origin);
@@ -107,6 +110,16 @@ export class Conversation {
     else if (this.#machine.is("signed")) this.#beside(this.#flow.guarded(() => this.#flow.replay()), origin);
     else await this.#again(file, origin);
     return undefined;
+  }
+
+  /** End a session that was opened while the signer left: the host knows that they did. */
+  async #endLeft() {
+    try {
+      await this.#flow.persist(() => call("cancel", { body: { reason: "signer" } }));
+    } catch (error) {
+      // Signed or over already: there is nothing left to end.
+      if (error.code !== "SESSION_IN_USE") throw error;
+    }
   }
 
   /** Whether a signer has begun to authorise: then nothing is replaced any more. */

@@ -2,6 +2,9 @@
 
 import { currentLanguage, errorSentence, knownSentence, size, t } from "./i18n.js";
 
+/** Sentences that a code may have instead of its own, by their names in the strings. */
+const INSTEAD = ["DOCUMENTS_AWAY", "FAILED_FOR_GOOD"];
+
 /** Categories of the codes that the page gives by itself. */
 const OWN = {
   HANDSHAKE_REQUIRED: "fix_request",
@@ -28,6 +31,9 @@ function sentenceOf(code, values) {
   if (code === "DOCUMENT_TOO_LARGE") {
     return t("The document is larger than {size}.", { size: size(values.limit) });
   }
+  if (code === "INTERNAL" && values.isBrokenOff) {
+    return t("The service's answer breaks off on its way, time and again.");
+  }
   return errorSentence(code, values);
 }
 
@@ -53,6 +59,8 @@ const FIELD_OF = { IDEMKEY_CONFLICT: "idemKey" };
 export class Failure extends Error {
   #language = currentLanguage();
   #values;
+  /** Name of its sentence in the strings; undefined: it is none of theirs. */
+  #said;
 
   /**
    * @param {Object<string, any>} problem members of an RFC 9457 answer.
@@ -61,6 +69,7 @@ export class Failure extends Error {
   constructor(problem, values = problem) {
     super(problem.detail);
     this.#values = values;
+    this.#said = [problem.code, ...INSTEAD].find((name) => knownSentence(name, values) === problem.detail);
     this.code = problem.code;
     this.category = problem.category;
     this.requestId = problem.requestId;
@@ -89,7 +98,7 @@ export class Failure extends Error {
   get sentence() {
     if (this.#language === currentLanguage()) return this.message;
     if (this.isOwn) return sentenceOf(this.code, this.#values);
-    return knownSentence(this.code, this.#values) ?? this.message;
+    return this.#said ? knownSentence(this.#said, this.#values) : this.message;
   }
 
   /**
@@ -144,6 +153,14 @@ export function noteOwnFailures(note) {
   noted = note;
 }
 
+/**
+ * Whether the service refused a call that no repetition and no new session changes.
+ * @param {unknown} error
+ */
+export function isRefusal(error) {
+  return error instanceof Failure && ["fix_request", "terminal"].includes(error.category);
+}
+
 /** Any error as one that can be shown and told. */
 export function failureOf(error) {
   return error instanceof Failure ? error : ownFailure("INTERNAL");
@@ -151,6 +168,18 @@ export function failureOf(error) {
 
 /** The network failed: nothing is known of the call's outcome. */
 export class Unreachable extends Error {}
+
+/** The service began to answer, and the answer broke off. */
+export class BrokenOff extends Unreachable {
+  /**
+   * @param {string} message
+   * @param {number} [reached] bytes of the answer that came.
+   */
+  constructor(message, reached = 0) {
+    super(message);
+    this.reached = reached;
+  }
+}
 
 /** What was waited for is given up: nobody is told of it. */
 export class Stopped extends Error {}

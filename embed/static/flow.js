@@ -5,7 +5,7 @@ import { call } from "./api.js";
 import { sha256 } from "./base64.js";
 import { Batch } from "./batch.js";
 import { byId, fill } from "./dom.js";
-import { Stopped, failureOf, ownFailure } from "./failure.js";
+import { Failure, Stopped, failureOf, isRefusal, ownFailure } from "./failure.js";
 import { t } from "./i18n.js";
 import { countDown } from "./next_code.js";
 import { alert, announce, notice, run, waitFor } from "./screen.js";
@@ -95,7 +95,8 @@ export class Flow extends Batch {
     }
     if (this._isOver()) return undefined;
     if (session.state === "failed") return this.fail(this.recorded(session));
-    if (session.document && !this.#shown()) await this._reopen();
+    if (session.document && !this.#shown()) await this.#reopened();
+    else if (session.state !== "signing") this._viewer.fill();
     if (session.state === "signing") return this.reconcile();
     if (session.state === "authorised") return this.authorised();
     return session.document ? this.read() : this.pick();
@@ -228,9 +229,7 @@ export class Flow extends Batch {
     if (failure.isOwn) call("sent", { body: {} }).catch(() => {});
     failure.toConsole();
     this.#refusal = { failure, again: failure.category === "retry" ? again : null };
-    this._viewer.close();
-    delete byId("viewer").dataset.sha256;
-    fill(byId("tools"));
+    this.#showNone();
     this.pick();
     this._host.post("error", failure.payload);
     if (failure !== error) throw error;
@@ -277,6 +276,24 @@ export class Flow extends Batch {
     }
   }
 
+  /**
+   * Show the session's document, or why it cannot be had and a way to try again.
+   * @throws {Stopped} it cannot be had: that is said.
+   */
+  async #reopened() {
+    try {
+      await this._reopen();
+    } catch (error) {
+      if (!(error instanceof Failure) || SESSION_OVER.has(error.code)) throw error;
+      this.#showNone();
+      this._tellHost(error);
+      const { integrator } = this._boot;
+      const again = error.category === "retry" ? () => this.guarded(() => this.resume(this.session)) : null;
+      this.step(() => steps.refused({ failure: error, integrator, again, cancel: () => this.leave() }));
+      throw new Stopped();
+    }
+  }
+
   /** Fetch and show the session's document; of a large one its first page at first. */
   async #fetch(signal, progress) {
     const { document: wanted } = this.session;
@@ -286,8 +303,8 @@ export class Flow extends Batch {
     const source = new DocumentSource("document", wanted);
     const stop = () => source.close();
     source.progress = progress;
-    source.lost = (is) => notice(is ? () => t("There is no connection; trying again.") : null);
-    source.whole.catch((error) => this.#sourceFailed(source, error));
+    source.late = (why) => notice(why && (() => lateness(why)));
+    source.failed = (error) => this.#sourceFailed(source, error);
     if (signal.aborted) stop();
     signal.addEventListener("abort", stop);
     try {
@@ -339,7 +356,9 @@ export class Flow extends Batch {
     // While it is opened, who opens it is told.
     if (error instanceof Stopped || this.#source !== source) return;
     if (error.code === "DOCUMENT_CHANGED") this.guarded(() => this.#lookAgain());
-    else this.tell(error);
+    // The host hears once of each reason, however often the signer tries again.
+    else this.tell(error, { quiet: source.toldCode === error.code });
+    source.toldCode = error.code;
   }
 
   /** The document on the screen is not the service's: what has become of it? */
@@ -350,6 +369,12 @@ export class Flow extends Batch {
       return this.block(ownFailure("DOCUMENT_CHANGED"));
     }
     return session.state === "authorised" ? this._changed() : this.resume(session);
+  }
+
+  #showNone() {
+    this._viewer.close();
+    delete byId("viewer").dataset.sha256;
+    fill(byId("tools"));
   }
 
   #tools() {
@@ -429,8 +454,10 @@ export class Flow extends Batch {
     try {
       await this.persist(() => call("seen", { body: { sha256: shown } }));
     } catch (error) {
-      if (error.code !== "DOCUMENT_CHANGED") throw error;
-      return this._changed();
+      if (error.code === "DOCUMENT_CHANGED") return this._changed();
+      // Failed for good, while it was read here.
+      if (isRefusal(error) && (await this._isOverNow(error))) return undefined;
+      throw error;
     }
     return super.authorised();
   }
@@ -441,7 +468,7 @@ export class Flow extends Batch {
     this.session = await this.persist(() => call("state"));
     if (this.session.state !== "authorised") return this.#proven();
     if (picked) this.#picked = this.session.document.sha256;
-    await this._reopen();
+    await this.#reopened();
     this.read();
     alert(() => t("Somebody else has signed the document in the meantime. Read it again and go on."));
     return undefined;
@@ -558,7 +585,7 @@ export class Flow extends Batch {
   /** What the session was opened for. */
   async #wanted() {
     if (this.session.batch) return this.batch();
-    await this._reopen();
+    await this.#reopened();
     return this.authorised();
   }
 
@@ -576,11 +603,18 @@ export class Flow extends Batch {
         }
         if (this._isOver()) return undefined;
         this.#picked = this.session.document.sha256;
-        await this._reopen();
+        await this.#reopened();
         return this.#proven();
       };
       return run(() => this.guarded(open));
     };
     this.step(() => steps.requests({ list, choose, back: () => this.#back(), cancel: () => this.leave() }));
   }
+}
+
+/** Why a document is late: there is no network, or the service cannot give it. */
+function lateness({ seconds }) {
+  return seconds === null
+    ? t("There is no connection; trying again.")
+    : t("The service cannot give the document now. Trying again in {seconds} s.", { seconds });
 }

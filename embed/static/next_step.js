@@ -50,7 +50,7 @@ const SAYS_AGAIN = new Set([
 export function nextStep({ code, category }, integrator, ofFile = false) {
   if (ofFile && category === "fix_request") return t("Choose another file, or tell {integrator}.", { integrator });
   if (SAYS_IT.has(code)) return null;
-  if (SAYS_AGAIN.has(code)) return t("If it goes on, tell {integrator}.", { integrator });
+  if (SAYS_AGAIN.has(code) && category === "retry") return t("If it goes on, tell {integrator}.", { integrator });
   if (category === "retry") return t("Try again in a moment. If it goes on, tell {integrator}.", { integrator });
   if (category === "new_session") return t("Go back to {integrator} and start again; what you signed stays signed.", { integrator });
   if (category === "terminal") return t("Ask {integrator} about it.", { integrator });

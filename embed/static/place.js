@@ -142,7 +142,7 @@ function documentFields(fields, chosen, choose) {
     "fieldset",
     { class: "corners fields" },
     h("legend", {}, t("Fields of the document")),
-    ...fields.map(({ name, page, locked, obstacle }, index) =>
+    ...fields.map(({ name, page, obstacle }, index) =>
       option("own", {
         id: fieldId(index),
         value: "field",
@@ -150,7 +150,7 @@ function documentFields(fields, chosen, choose) {
         checked: name === chosen.field,
         disabled: obstacle !== null,
         onchange: () => choose({ field: name }),
-      }, name, locked ? t("It is locked") : obstacle ?? whereabouts(page))),
+      }, name, obstacle ?? whereabouts(page))),
   );
 }
 

@@ -275,11 +275,10 @@ export class Signature extends Stage {
     if (CANNOT_BE_SIGNED.has(error.code)) return this.fail(error);
     this._machine.move("authorising");
     if (error.code === "DOCUMENT_CHANGED") return this._changed();
-    // Rejected or withdrawn elsewhere, while the password was typed here.
-    if (error.code === "SESSION_IN_USE") {
-      this.session = await this.persist(() => call("state"));
-      if (this._isOver()) return undefined;
-    }
+    // Rejected, withdrawn or failed for good, while the password was typed here.
+    const mayBeOver = error.code === "SESSION_IN_USE" || error.category === "terminal";
+    if (mayBeOver && (await this._isOverNow(error))) return undefined;
+    this._viewer.fill();
     this.password();
     this.tell(error, { field: "password" });
     return undefined;
@@ -309,6 +308,7 @@ export class Signature extends Stage {
 
   async #undone() {
     this._machine.move("authorising");
+    this._viewer.fill();
     if (!this.#placed) await this.persist(() => this.#look());
     this.password();
     const { reason } = this.session;

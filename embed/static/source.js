@@ -3,14 +3,30 @@
 
 import { callPart } from "./api.js";
 import { sha256 } from "./base64.js";
-import { Stopped, Unreachable, ownFailure } from "./failure.js";
+import { BrokenOff, Failure, Stopped, Unreachable, ownFailure } from "./failure.js";
+import { Tries } from "./tries.js";
 
 /** A document up to this size comes in one piece. */
 export const WHOLE_AT_MOST = 1_048_576;
 export const BLOCK = 65_536;
 const AGAIN_MS = 1_500;
+/** Seconds after which a failure that names none is tried again. */
+const RETRY_AFTER_S = 5;
+/** A service that wants a longer pause is not waited for. */
+const RETRY_AFTER_MOST_S = 60;
 
-const pause = (ms) => new Promise((resume) => setTimeout(resume, ms));
+/** Wait, unless what it is for is given up. */
+function pause(ms, signal) {
+  return new Promise((resume) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resume();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+  });
+}
 
 export class DocumentSource {
   #path;
@@ -25,14 +41,24 @@ export class DocumentSource {
   #filling = false;
   #fill = null;
   #end = new AbortController();
+  #isWhole = false;
   #whole;
   #settle;
+  /** Why each part is late that is tried again, by its fetch. */
+  #late = new Map();
   /** Why no more of it can be had. */
   error = null;
   /** Called with the bytes that are here, and all that there are. */
   progress = () => {};
-  /** Called with whether the network is away. */
-  lost = () => {};
+  /**
+   * Called with why the document is late, when that changes; null: it is not. Seconds
+   * are those until the service is asked again, which cannot give it; null: there is no
+   * network.
+   * @type {(why: {seconds: number|null}|null) => void}
+   */
+  late = () => {};
+  /** Called once nothing more comes by itself: a later `read` or `fill` tries again. */
+  failed = () => {};
 
   /**
    * @param {string} path below `/embed/api/`.
@@ -45,6 +71,12 @@ export class DocumentSource {
     const blocks = Math.ceil(size / BLOCK);
     this.#here = new Uint8Array(blocks);
     this.#coming = new Array(blocks).fill(null);
+    this.#begin();
+  }
+
+  /** Wait for all of it, for the first time or after a failure. */
+  #begin() {
+    this.error = null;
     this.#whole = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
     });
@@ -69,8 +101,10 @@ export class DocumentSource {
    * @param {number} start
    * @param {number} end after the last byte.
    * @returns {Promise<Uint8Array>} a copy.
+   * @throws {Failure|Stopped}
    */
   async read(start, end) {
+    this.#retry();
     const last = Math.ceil(end / BLOCK);
     const waits = new Set();
     for (let block = Math.floor(start / BLOCK); block < last; block += 1) {
@@ -84,6 +118,8 @@ export class DocumentSource {
 
   /** Have the rest come, too, while nobody waits for a part. */
   fill() {
+    if (this.#isWhole) return;
+    this.#retry();
     this.#filling = true;
     this.#goOn();
   }
@@ -92,6 +128,12 @@ export class DocumentSource {
   rest() {
     this.#filling = false;
     this.#fill?.abort();
+  }
+
+  /** Forget a failure that may pass, once nothing is under way any more. */
+  #retry() {
+    const isOver = this.error?.category === "retry" && !this.#urgent && !this.#fill;
+    if (isOver && !this.#end.signal.aborted) this.#begin();
   }
 
   /** Nothing more comes. */
@@ -108,12 +150,17 @@ export class DocumentSource {
     while (next < last && !this.#here[next] && !this.#coming[next]) next += 1;
     this.#urgent += 1;
     this.#fill?.abort();
-    const coming = this.#fetch(first, next, this.#end.signal).finally(() => {
-      this.#coming.fill(null, first, next);
-      this.#urgent -= 1;
-      this.#goOn();
-    });
-    coming.catch((error) => this.#fail(error));
+    const coming = this.#fetch(first, next, this.#end.signal)
+      .catch((error) => {
+        this.#fail(error);
+        throw error;
+      })
+      .finally(() => {
+        this.#coming.fill(null, first, next);
+        this.#urgent -= 1;
+        this.#goOn();
+      });
+    coming.catch(() => {});
     this.#coming.fill(coming, first, next);
   }
 
@@ -138,36 +185,89 @@ export class DocumentSource {
 
   async #finish() {
     this.#filling = false;
-    if ((await sha256(this.#bytes)) === this.#sha256) this.#settle.resolve(this.#bytes);
-    else this.#fail(ownFailure("DOCUMENT_CHANGED"));
+    if ((await sha256(this.#bytes)) !== this.#sha256) {
+      this.#fail(ownFailure("DOCUMENT_CHANGED"));
+      return;
+    }
+    this.#isWhole = true;
+    this.#settle.resolve(this.#bytes);
   }
 
   #fail(error) {
     if (error instanceof Stopped) return;
     this.rest();
+    // Of several parts that fail together the first one tells.
+    if (this.error !== null) return;
     this.error = error;
     this.#settle.reject(error);
+    this.failed(error);
   }
 
-  /** Fetch blocks, over again while there is no network. */
+  /**
+   * Fetch blocks. A lost network is waited for without end; an answer that fails or
+   * breaks off is asked for again a few times.
+   */
   async #fetch(first, next, signal) {
     const end = Math.min(next * BLOCK, this.size);
-    for (let isLost = false; ; ) {
-      let start = first;
-      while (start < next && this.#here[start]) start += 1;
-      if (start === next) break;
-      try {
-        const part = { start: start * BLOCK, end, sha256: this.#sha256, signal };
-        await callPart(this.#path, part, (piece, at) => this.#take(piece, at));
-      } catch (error) {
-        const isPassing = error instanceof Unreachable || error.category === "retry";
-        if (!isPassing || signal.aborted) throw error;
-        if (!isLost) this.lost((isLost = true));
-        await pause(AGAIN_MS);
-        continue;
+    const tries = new Tries();
+    // An answer that broke off goes on at its very byte: a service that cannot give
+    // what follows says so then, for it can no more within an answer.
+    let reached = first * BLOCK;
+    const take = (piece, at) => {
+      this.#take(piece, at);
+      reached = at + piece.length;
+    };
+    try {
+      for (let start = first; ; ) {
+        while (start < next && this.#here[start]) start += 1;
+        if (start === next) return;
+        reached = Math.max(reached, start * BLOCK);
+        try {
+          await callPart(this.#path, { start: reached, end, sha256: this.#sha256, signal }, take);
+        } catch (error) {
+          if (signal.aborted) throw error;
+          await this.#waitAfter(error, tries, reached, signal);
+          continue;
+        }
+        this.#tellLate(tries, null);
       }
-      if (isLost) this.lost((isLost = false));
+    } finally {
+      this.#tellLate(tries, null);
     }
+  }
+
+  /**
+   * Wait until a part may be asked for again.
+   * @param {unknown} error why it did not come.
+   * @param {Tries} tries of its fetch.
+   * @param {number} reached offset up to which it came.
+   * @param {AbortSignal} signal
+   * @throws {Failure} it is not to be asked for again.
+   */
+  async #waitAfter(error, tries, reached, signal) {
+    if (error instanceof Unreachable) {
+      if (error instanceof BrokenOff && !tries.isOneLeft(reached)) {
+        throw ownFailure("INTERNAL", { isBrokenOff: true });
+      }
+      this.#tellLate(tries, { seconds: null });
+      return pause(AGAIN_MS, signal);
+    }
+    // Nobody brings a damaged document back while the signer waits.
+    const mayPass = error instanceof Failure && error.category === "retry" && error.code !== "DOCUMENT_DAMAGED";
+    const { retryAfter: seconds = RETRY_AFTER_S } = error.problem ?? {};
+    if (!mayPass || seconds > RETRY_AFTER_MOST_S || !tries.isOneLeft(reached)) throw error;
+    this.#tellLate(tries, { seconds });
+    return pause(seconds * 1000, signal);
+  }
+
+  /** Say why the part of a fetch is late; null: it is no more. */
+  #tellLate(tries, why) {
+    const last = () => [...this.#late.values()].at(-1) ?? null;
+    const before = last();
+    if (why === null) this.#late.delete(tries);
+    else this.#late.set(tries, why);
+    const now = last();
+    if (now?.seconds !== before?.seconds) this.late(now);
   }
 
   /** Keep what has come; a block is here once its last byte is. */

@@ -2,11 +2,12 @@
 // one way of meeting errors.
 
 import { call, stopCalls } from "./api.js";
-import { Failure, Stopped, Unreachable } from "./failure.js";
+import { BrokenOff, Failure, Stopped, Unreachable, ownFailure } from "./failure.js";
 import { instant, t } from "./i18n.js";
 import { nextStep } from "./next_step.js";
 import { alert, announce, ask, clearAlert, isTyped, notice, show, tellBytes, waitFor } from "./screen.js";
 import * as steps from "./steps.js";
+import { Tries } from "./tries.js";
 
 /** Errors that the signer mends here: no business of the host's. */
 const MENDED_HERE = new Set([
@@ -25,6 +26,7 @@ export const SESSION_OVER = new Set([
 export const LOOK_AGAIN_MS = 1500;
 
 const noConnection = () => t("There is no connection. Try again.");
+const brokeOff = () => t("The service's answer broke off. Try again.");
 
 /** The connection is back: say no more that there is none. */
 export function connected() {
@@ -55,6 +57,7 @@ function sentenceOf(failure, integrator) {
 }
 
 function tooMany(seconds) {
+  if (seconds === 1) return t("Too many attempts. Try again in 1 second.");
   if (seconds <= 60) {
     return t("Too many attempts. Try again in {seconds} seconds.", { seconds });
   }
@@ -91,6 +94,8 @@ export class Stage {
   /** Ends the document's way to the service or from it. */
   #transfer = new AbortController();
   #isLeaving = false;
+  /** Settles once a session that is being left has ended, or could not be. */
+  leaving = Promise.resolve();
 
   /**
    * @param {object} boot
@@ -214,13 +219,29 @@ export class Stage {
     return new Failure({ code, category, detail: message, requestId: session.id });
   }
 
+  /**
+   * Ask what has become of the request; true if it is over, which is shown then.
+   * @param {Failure} error by which the service refused a call for it.
+   */
+  async _isOverNow(error) {
+    this.session = await this.persist(() => call("state"));
+    if (this.session.state !== "failed") return this._isOver();
+    // Of the same code the refusal has the better reference.
+    this.fail(this.session.reason.code === error.code ? error : this.recorded(this.session));
+    return true;
+  }
+
   /** Come to a later state of the flow from wherever a session is taken up. */
   _through(state) {
     if (this._machine.is("connected", "loading", "reviewing")) this._machine.move(state);
   }
 
-  /** Ask until the network is there: for what may be asked any number of times. */
+  /**
+   * Ask until the network is there: for what may be asked any number of times.
+   * @throws {Failure} of the service; also where its answer breaks off time and again.
+   */
   async persist(ask) {
+    const tries = new Tries();
     const wasLeft = this._machine.is("cancelled");
     for (let lost = false; ; lost = true) {
       // Who has left meanwhile waits for nothing.
@@ -231,6 +252,10 @@ export class Stage {
         return answer;
       } catch (error) {
         if (!(error instanceof Unreachable)) throw error;
+        if (error instanceof BrokenOff && !tries.isOneLeft(error.reached)) {
+          notice(null);
+          throw ownFailure("INTERNAL", { isBrokenOff: true });
+        }
         notice(() => t("There is no connection; trying again."));
         await pause(LOOK_AGAIN_MS);
       }
@@ -262,7 +287,7 @@ export class Stage {
   tell(error, { quiet = false, field, file } = {}) {
     if (error instanceof Stopped) return;
     if (error instanceof Unreachable) {
-      alert(noConnection);
+      alert(error instanceof BrokenOff ? brokeOff : noConnection);
       return;
     }
     if (!(error instanceof Failure)) throw error;
@@ -279,7 +304,12 @@ export class Stage {
     const { integrator } = this._boot;
     const say = () => [...about(), sentenceOf(error, integrator), nextStep(error, integrator, Boolean(file))];
     alert(() => say().filter(Boolean).join(" "), field);
-    if (!quiet && !MENDED_HERE.has(error.code)) this._host.post("error", error.payload);
+    if (!quiet) this._tellHost(error);
+  }
+
+  /** Tell the host of an error, unless the signer mends it here. */
+  _tellHost(failure) {
+    if (!MENDED_HERE.has(failure.code)) this._host.post("error", failure.payload);
   }
 
   /**
@@ -300,8 +330,17 @@ export class Stage {
     });
   }
 
-  /** @param {"signer"|"host"} reason who ends it. */
-  async cancel(reason) {
+  /**
+   * End the session.
+   * @param {"signer"|"host"} reason who ends it.
+   */
+  cancel(reason) {
+    const leaving = this._cancel(reason);
+    this.leaving = leaving.catch(() => {});
+    return leaving;
+  }
+
+  async _cancel(reason) {
     // Nothing else is waited for any more.
     this._viewer.rest();
     this._transfer();
@@ -310,7 +349,10 @@ export class Stage {
       try {
         await this.persist(() => call("cancel", { body: { reason } }));
       } catch (error) {
-        if (error.code !== "SESSION_IN_USE") throw error;
+        if (error.code !== "SESSION_IN_USE") {
+          this._viewer.fill();
+          throw error;
+        }
         // Signed meanwhile, or over: the host is told what became of it.
         return this.resume(await call("state"));
       }

@@ -150,6 +150,12 @@ export class Viewer {
     this.#loaded?.source?.rest();
   }
 
+  /** Have the rest of the document come, too, as before `rest` or a failure. */
+  fill() {
+    this.#loaded?.askAgain?.();
+    this.#loaded?.source?.fill();
+  }
+
   /** Draw no further page of a document that is about to be replaced. */
   freeze() {
     this.#near.disconnect();
@@ -382,15 +388,28 @@ export class Viewer {
     }
   }
 
-  /** Where pdf.js has a document's bytes from. */
-  async #inputOf(file) {
+  /**
+   * Where pdf.js has a document's bytes from.
+   * @param {Uint8Array|DocumentSource} file
+   * @param {{askAgain?: () => void}} loaded gets the way to ask for parts that failed.
+   */
+  async #inputOf(file, loaded) {
     if (!(file instanceof DocumentSource)) return { data: file };
     // The end, which says where everything is, comes beside the beginning.
     file.read(Math.max(file.size - BLOCK, 0), file.size).catch(() => {});
     const begin = await file.read(0, Math.min(BLOCK, file.size));
     const range = new this.#pdfjs.PDFDataRangeTransport(file.size, begin);
-    range.requestDataRange = (start, end) =>
-      file.read(start, end).then((bytes) => range.onDataRange(start, bytes)).catch(() => {});
+    // pdf.js asks once for each part, and waits for it: a failed one is kept for later.
+    const failed = [];
+    const ask = (start, end) =>
+      file.read(start, end).then(
+        (bytes) => range.onDataRange(start, bytes),
+        () => failed.push([start, end]),
+      );
+    range.requestDataRange = ask;
+    loaded.askAgain = () => {
+      for (const [start, end] of failed.splice(0)) ask(start, end);
+    };
     // What is not asked for comes by the source itself, where nothing is in its way.
     return { range, rangeChunkSize: BLOCK, disableAutoFetch: true, disableStream: true };
   }
@@ -406,7 +425,7 @@ export class Viewer {
       loaded.worker.port.addEventListener("message", ({ data }) => this.#hear(data));
       loaded.task = this.#pdfjs.getDocument({
         worker: loaded.worker,
-        ...(await this.#inputOf(file)),
+        ...(await this.#inputOf(file, loaded)),
         cMapUrl: `${this.#base}/cmaps/`,
         standardFontDataUrl: `${this.#base}/standard_fonts/`,
         iccUrl: `${this.#base}/iccs/`,
@@ -476,6 +495,8 @@ export class Viewer {
       if (!page) continue;
       if (isIntersecting) this.#draw(page);
       else this.#drop(page);
+      // Who comes back to a page that did not come has it tried again.
+      if (isIntersecting) this.#loaded?.askAgain?.();
     }
   }
 

@@ -211,6 +211,7 @@ REQUESTS: Final = (
         _READ,
         _PDF_FILE,
         {*_REQUEST_GONE, *_PART_GONE},
+        query=parameters.RANGES,
     ),
     backend_operation(
         "getSignedDocument",
@@ -219,7 +220,7 @@ REQUESTS: Final = (
         _READ,
         _PDF_FILE,
         {*_REQUEST_GONE, *_PART_GONE, E.NOT_SIGNED_YET, E.STATE, E.QUERY_INVALID},
-        query=(parameters.VERSION,),
+        query=(parameters.VERSION, *parameters.RANGES),
     ),
     backend_operation(
         "createBatch",
@@ -355,6 +356,7 @@ OTHERS: Final = (
         _READ,
         _PDF_FILE,
         {E.DOCUMENT_NOT_FOUND, *_PART_GONE},
+        query=parameters.RANGES,
     ),
     backend_operation(
         "deleteDocument",

@@ -171,6 +171,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     # Headers.
     "Idempotency-Key": "A key of your own: the same call again makes nothing new",
     "If-Match": "Goes on only if what it is about is as `ETag` gave it",
+    "Range": "Part of the file, as `bytes=0-1023`; in any other form, all of it",
+    "If-Range": "The `ETag` of the first part; if it is another one now, all of it",
 }
 """By name."""
 _ELSEWHERE: Final[Mapping[str, str]] = {

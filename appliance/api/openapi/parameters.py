@@ -72,6 +72,12 @@ IF_MATCH: Final = Parameter(
     {"type": "string", "pattern": '^(?:\\*|(?:W/)?"[!#-~]*")$'},
     place="header",
 )
+RANGES: Final = (
+    # No form of it is refused: whatever is not one range gets the whole document.
+    Parameter("Range", {"type": "string"}, place="header"),
+    Parameter("If-Range", {"type": "string"}, place="header"),
+)
+"""Of every operation that answers with `PART`."""
 
 RATES: Final = ("RateLimit", "RateLimit-Policy")
 """What is left of what the caller may call for."""

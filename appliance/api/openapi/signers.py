@@ -130,6 +130,7 @@ _REQUESTS: Final = (
         "The PDF to be signed",
         _PDF_FILE,
         {*_GONE, *_PART_GONE},
+        query=parameters.RANGES,
     ),
     _operation(
         "preview",
@@ -230,7 +231,11 @@ _REQUESTS: Final = (
         ),
         {*_GONE, *_PART_GONE, E.NOT_SIGNED_YET, E.STATE, E.QUERY_INVALID},
         caller=Caller.LINK_OR_BEARER,
-        query=(Parameter("clave", {"type": "string"}), parameters.VERSION),
+        query=(
+            Parameter("clave", {"type": "string"}),
+            parameters.VERSION,
+            *parameters.RANGES,
+        ),
     ),
 )
 

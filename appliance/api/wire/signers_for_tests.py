@@ -104,7 +104,7 @@ def order(body: Mapping[str, object]) -> SignerForTestsOrder:
         name=read.name,
         cuil=None if read.cuil is None else parse_cuil(read.cuil),
         email=read.email,
-        locale=read.language.value,
+        locale=read.language.value if "language" in read.model_fields_set else None,
     )
 
 

@@ -13,9 +13,8 @@ VERSIONED: Final[Mapping[Subject, tuple[str, ...]]] = {
         "url",
         "label",
         "events",
+        # Failed deliveries set it, too, and then `current` says that it is off.
         "disabled",
-        "disabled_reason",
-        "failing_since",
         "former_until",
     ),
     Subject.PROCESS: (
@@ -29,7 +28,8 @@ VERSIONED: Final[Mapping[Subject, tuple[str, ...]]] = {
     Subject.UPLOAD: ("name", "document"),
     Subject.SIGNER: ("state", "link"),
 }
-"""By subject: the values that make its `ETag`."""
+"""By subject: the values that make its `ETag`. None moves by itself while what is set
+stays as it is: what a call read would else be refused as changed, and be the same."""
 
 
 def current(subject: Subject, stored: Values) -> answers.Versioned:

@@ -9,7 +9,6 @@ which is in the address that `rubrica demo show` prints.
 import argparse
 import json
 import re
-import secrets
 import signal
 import socket
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from appliance.cli.demo.host_files import host_address
+from appliance.cli.demo.visit_key import keep_visit_key, read_visit_key
 from appliance.cli.terminal import say
 from appliance.core.system.held_listeners import close_held
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -139,7 +139,7 @@ def prepare(settings_file: Path, target: Path, address: str) -> None:
     target.write_text(f"{text}\n", encoding="utf-8")
     _check(load_settings(target), address, settings_file)
     ensure_certificate(folder / _CERTIFICATE, folder / _KEY, address)
-    _keep_visit_key(folder.parent / VISIT_KEY)
+    keep_visit_key(folder.parent / VISIT_KEY)
     (folder / _ADDRESS).write_text(json.dumps({"address": address}), encoding="utf-8")
 
 
@@ -180,12 +180,6 @@ def _check(settings: Settings, address: str, file: Path) -> None:
             raise SettingsError(msg)
 
 
-def _keep_visit_key(path: Path) -> None:
-    if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_urlsafe(18), encoding="ascii")
-
-
 def shared_address(settings: Settings) -> str:
     """Find the address by which a network reaches this trial.
 
@@ -219,10 +213,17 @@ def visit_address(settings: Settings, origin: str) -> str:
     Returns:
         With the visit key, where the trial is shared: behind the `#`, which browsers
         send to nobody.
+
+    Raises:
+        SettingsError: the trial is shared, and its visit key is gone.
     """
     if not shared_address(settings):
         return f"{origin}/"
-    key = (settings.data_dir / VISIT_KEY).read_text(encoding="ascii").strip()
+    path = settings.data_dir / VISIT_KEY
+    key = read_visit_key(path)
+    if not key:
+        msg = f"{path}: holds no visit key; start the trial with --network again"
+        raise SettingsError(msg)
     return f"{origin}/#visita={key}"
 
 

@@ -12,7 +12,7 @@ from typing import Final, Self
 from appliance.cli.demo.host_files import SITE, SITE_PORT
 from appliance.cli.installation.wanted_ports import refusal, wanted_ports
 from appliance.cli.terminal import say
-from appliance.core.system.passed_sockets import canonical_address, name_of
+from appliance.core.system.passed_sockets import addresses_of, name_of
 from appliance.settings import SettingsError, load_settings
 
 _OTHERS: Final = range(15_000, 32_000)
@@ -78,8 +78,8 @@ class TrialPorts:
         """
         if address.startswith("unix:"):
             return
-        wanted = canonical_address(address)
-        if any(name_of(each) == wanted for each in self._listeners.values()):
+        wanted = addresses_of(address)
+        if any(name_of(each) in wanted for each in self._listeners.values()):
             return
         from appliance.runtime.processes import bind  # noqa: PLC0415 (heavy)
 

@@ -71,8 +71,8 @@ _TRIES: Final = (
     "DELETE"
 )
 _HELP: Final = (
-    "SELECT, INSERT, UPDATE (id, topic, integrator, proven, code_index, asked, "
-    "counted, since, ended, outcome)"
+    "SELECT, INSERT, UPDATE (id, topic, integrator, code_index, asked, counted, "
+    "since, ended, outcome)"
 )
 _REMEMBERED: Final = "SELECT, INSERT, UPDATE (at)"
 _MAIL_SHOWN: Final = (

@@ -27,9 +27,16 @@ def holds_words(
     Args:
         text: as typed.
         *columns: that people know it by, `folded` where they have accents.
-        cuil: a column of CUILs; a word of 7 digits or more may be part of one.
+        cuil: a column of CUILs; 7 digits or more, as one word or as all of the text,
+            may be part of one.
     """
-    return and_(*(_holds(word, columns, cuil) for word in search_words(text)))
+    words = search_words(text)
+    found = and_(*(_holds(word, columns, cuil) for word in words))
+    digits = _digits(text)
+    if cuil is None or len(words) == 1 or len(digits) not in _CUIL_PART:
+        return found
+    # A DNI as people write it, in groups: "26 756 539".
+    return or_(found, contains(cuil, digits))
 
 
 def search_words(text: str) -> list[str]:
@@ -51,11 +58,16 @@ def _holds(
     cuil: ColumnElement[str] | None,
 ) -> ColumnElement[bool]:
     found = [contains(column, word) for column in columns]
-    digits = re.sub(r"[-.]", "", word)
-    is_number = digits.isascii() and digits.isdigit()
-    if cuil is not None and is_number and len(digits) in _CUIL_PART:
+    digits = _digits(word)
+    if cuil is not None and len(digits) in _CUIL_PART:
         found.append(contains(cuil, digits))
     return or_(*found)
+
+
+def _digits(text: str) -> str:
+    """The digits of a printed number; empty for a text that is more than that."""
+    bare = re.sub(r"[-.\s]", "", text)
+    return bare if bare.isascii() and bare.isdigit() else ""
 
 
 def contains(column: ColumnElement[str], text: str) -> ColumnElement[bool]:

@@ -112,8 +112,10 @@ class HashSlots:
         try:
             await self._cores.take(first=first)
         except BaseException:
-            place.release()
+            place.release(is_undone=True)
             raise
+        # Who waits for a core uses none.
+        place.begin()
 
         def leave(_: object = None) -> None:
             place.release()

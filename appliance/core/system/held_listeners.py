@@ -11,7 +11,7 @@ import socket
 from collections.abc import Mapping
 from typing import Final
 
-from appliance.core.system.passed_sockets import canonical_address, name_of
+from appliance.core.system.passed_sockets import addresses_of, name_of
 
 VARIABLE: Final = "RUBRICA_LISTENERS"
 """JSON: the descriptor of each listener by its name."""
@@ -51,12 +51,12 @@ def take_held(address: str) -> socket.socket | None:
     Args:
         address: `host:port`, `[v6]:port` or `unix:/path`.
     """
-    descriptors = _descriptors()
+    descriptors, wanted = _descriptors(), addresses_of(address)
     for name, number in descriptors.items():
         found = _open(number)
         if found is None:
             continue
-        if name_of(found) == canonical_address(address):
+        if name_of(found) in wanted:
             found.set_inheritable(False)
             _keep({**descriptors, name: None})
             return found

@@ -40,7 +40,7 @@ def passed_listener(address: str) -> socket.socket | None:
     listeners = [socket.socket(fileno=_FIRST + n) for n in range(int(given[1] or ""))]
     for listener in listeners:
         os.set_inheritable(listener.fileno(), False)  # noqa: FBT003 (the library's own)
-    if len(listeners) == 1 and name_of(listeners[0]) == canonical_address(address):
+    if len(listeners) == 1 and name_of(listeners[0]) in addresses_of(address):
         return listeners[0]
     told = ", ".join(map(name_of, listeners))
     msg = (
@@ -65,22 +65,28 @@ def name_of(listener: socket.socket) -> str:
     return _joined(host, port)
 
 
-def canonical_address(address: str) -> str:
+def addresses_of(address: str) -> frozenset[str]:
     """Write an address of the settings with numbers in place of a host's name.
+
+    `localhost` is 127.0.0.1 and ::1, in an order that differs by machine: who listens
+    on either listens on it.
 
     Args:
         address: `host:port`, `[v6]:port` or `unix:/path`.
+
+    Returns:
+        Each address that it may stand for, as `name_of` writes them; itself where no
+        host is found.
     """
     if address.startswith("unix:"):
-        return f"unix:{Path(address.removeprefix('unix:'))}"
+        return frozenset({f"unix:{Path(address.removeprefix('unix:'))}"})
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
     try:
         found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
     except (OSError, ValueError):
-        return address
-    first = str(found[0][4][0])
-    return _joined(first, int(port))
+        return frozenset({address})
+    return frozenset(_joined(str(each[4][0]), int(port)) for each in found)
 
 
 def _joined(host: str, port: int) -> str:

@@ -272,7 +272,7 @@ class LocalBlobStore:
                     yield piece
 
         async def part(start: int, end: int) -> AsyncIterator[bytes]:
-            with named_faults(), await read(path.open, "rb") as file:
+            with reading(integrator, sha256), await read(path.open, "rb") as file:
                 size = await read(_size_of, file)
                 reader = await read(contents, file, size, integrator, sha256, key)
                 some = sealed_part(reader, start, end)
@@ -300,7 +300,7 @@ class LocalBlobStore:
         path = self._folder / name_of(integrator, sha256)
 
         def plain() -> bool:
-            with named_faults(), path.open("rb") as file:
+            with reading(integrator, sha256), path.open("rb") as file:
                 return not is_sealed(file)
 
         if not await asyncio.to_thread(plain):

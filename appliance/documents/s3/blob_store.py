@@ -43,7 +43,6 @@ from appliance.documents.document_files import (
     is_sealed,
     name_of,
     named_document,
-    named_faults,
     opens,
     reading,
     sealed_part,
@@ -215,7 +214,7 @@ class S3BlobStore:
                     yield piece
 
         async def part(start: int, end: int) -> AsyncIterator[bytes]:
-            with named_faults():
+            with reading(integrator, sha256):
                 reader = await self._run(
                     contents, file, file.size_bytes, integrator, sha256, key
                 )
@@ -243,7 +242,7 @@ class S3BlobStore:
         name = name_of(integrator, sha256)
 
         def plain() -> bool:
-            with named_faults():
+            with reading(integrator, sha256):
                 return not is_sealed(BucketFile(self._bucket, name))
 
         if not await self._run(plain):

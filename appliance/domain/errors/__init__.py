@@ -35,7 +35,11 @@ from appliance.domain.errors.exceptions import (
     SignersInvalidError,
     TsaUnavailableError,
 )
-from appliance.domain.errors.records import error_from_json, error_to_json
+from appliance.domain.errors.records import (
+    error_from_json,
+    error_of_reason,
+    error_to_json,
+)
 from appliance.domain.errors.sentences import (
     ALL_SIGNING,
     ANCHOR_BEYOND,
@@ -49,6 +53,8 @@ from appliance.domain.errors.sentences import (
     DAY_USED_UP,
     DOCUMENT_IS_KNOWN,
     DOCUMENTS_AWAY,
+    FAILED_FOR_GOOD,
+    FIELD_LOCKED,
     FIELD_READ_ONLY,
     HEAD_TOO_LARGE,
     HEADER_CODING,
@@ -99,7 +105,9 @@ __all__ = [
     "DAY_USED_UP",
     "DOCUMENTS_AWAY",
     "DOCUMENT_IS_KNOWN",
+    "FAILED_FOR_GOOD",
     "FAULTS_TOLD",
+    "FIELD_LOCKED",
     "FIELD_READ_ONLY",
     "HEADERS_TOO_MANY",
     "HEADER_CODING",
@@ -159,5 +167,6 @@ __all__ = [
     "SignersInvalidError",
     "TsaUnavailableError",
     "error_from_json",
+    "error_of_reason",
     "error_to_json",
 ]

@@ -360,6 +360,10 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.TASK_FAILED: "The HSM task failed: {reason}.",
 }
 """What is said for each code: a msgid with named places, safe for anybody."""
+FIELD_LOCKED: Final = (
+    "An earlier signature does not allow signing in this field. Choose another field "
+    "or place, or ask for a copy from before that signature."
+)
 FIELD_READ_ONLY: Final = (
     "The signature field is read-only. Choose another field or place, or ask whoever "
     "made the PDF to unlock the field."

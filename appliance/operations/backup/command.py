@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from appliance.cli.terminal import say
+from appliance.cli.terminal import log_to_stderr, say
 from appliance.domain.clock import SystemClock
 from appliance.operations.backup.buckets import read_where
 from appliance.operations.backup.config import TABLES, BackupConfig
@@ -164,6 +164,7 @@ def _said(
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # not by nohup(1)
             signal.signal(signal.SIGHUP, signal.default_int_handler)
+        log_to_stderr()
         try:
             return work(args)
         except OSError as exc:

@@ -46,6 +46,14 @@ SECTIONS: Final = (
     "pools",
 )
 """Sections of *Salud*, in order: each item belongs to one."""
+UNREADABLE: Final = "unreadable"
+"""Name of the item that lists roles whose figures this process may not read."""
+_BY_FIGURES: Final = frozenset(
+    {"ground", "tsas", "status", "workers", "tokens", "pools"}
+)
+"""Sections that are assessed by figures: without them an item there is not known."""
+_NO_FIGURES: Final = frozenset({"RubricaFiguresAway", "RubricaFiguresRefused"})
+"""Alerts that say that figures could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,18 @@ class HealthItem:
     count: int = 0
     """How many of it are concerned."""
 
+    def belongs_to(self, section: str) -> bool:
+        """Return whether somebody who asks for one section has to be shown the item.
+
+        Figures that cannot be read belong to every section that is assessed by them:
+        there, nothing else would tell "not known" from "fine".
+
+        Args:
+            section: one of `SECTIONS`.
+        """
+        hides_others = self.verdict.alert in _NO_FIGURES
+        return self.section == section or (hides_others and section in _BY_FIGURES)
+
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
@@ -72,6 +92,8 @@ class HealthReport:
     items: tuple[HealthItem, ...]
     rows: tuple[ProcessRow, ...] = ()
     """Processes, which the items of the section `workers` are made of."""
+    is_known: bool = True
+    """False: the installation could not be assessed, and there are no items."""
 
     @property
     def worst(self) -> State:
@@ -112,7 +134,8 @@ def assess(
         environment: of the installation.
         trial: the installation is one.
         checks: parts by `/readyz`, each `ok` or a code; None: they were not checked.
-        is_software: keys are kept by a software token; None: no profile can be read.
+        is_software: keys are kept by a software token, by the HSM's profile; None: no
+            profile can be read. What signing workers measured goes before it.
     """
     rows = rows_of(state.workers, facts.processes, now)
     backup = verdicts.of_backup(state.backup, now, trial=trial)
@@ -129,7 +152,9 @@ def assess(
         items.append(HealthItem("ground", "backup", backup))
     if audit is not None:
         items.append(HealthItem("ground", "audit", audit))
-    kind = verdicts.of_hsm_kind(environment, is_software=is_software)
+    kind = verdicts.of_hsm_kind(
+        environment, is_software=is_software, is_weak=facts.is_hsm_weak
+    )
     items.append(HealthItem("ground", "kind", kind))
     return HealthReport(tuple(items), tuple(rows))
 
@@ -142,6 +167,11 @@ def unread(code: str) -> HealthReport:
     """
     away = Verdict(State.BAD)
     return HealthReport((HealthItem("parts", "database", away, code=code),))
+
+
+def unassessed() -> HealthReport:
+    """Report that the installation could not be assessed."""
+    return HealthReport((), is_known=False)
 
 
 def _parts(checks: Mapping[str, str]) -> Iterator[HealthItem]:
@@ -195,9 +225,10 @@ def _processes(rows: Iterable[ProcessRow], facts: Facts) -> Iterator[HealthItem]
     if len(facts.versions) > 1:
         mixed = alarm("RubricaVersionsDiffer")
         yield HealthItem("workers", "versions", mixed, ", ".join(facts.versions))
-    unreadable = Verdict(State.ATTENTION, "RubricaFiguresRefused")
-    for role in facts.unreadable:
-        yield HealthItem("workers", "unreadable", unreadable, role)
+    if facts.unreadable:
+        unreadable = alarm("RubricaFiguresRefused")
+        roles = ", ".join(facts.unreadable)
+        yield HealthItem("workers", UNREADABLE, unreadable, roles)
     for host in facts.unreached:
         yield HealthItem("workers", "figures", host.verdict, host.address)
 

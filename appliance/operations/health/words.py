@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from appliance.operations.health.report import UNREADABLE, HealthItem
 from appliance.operations.metrics.verdicts import State
 
 
@@ -145,3 +146,26 @@ REMEDIES: Final[Mapping[str, str]] = {
     ),
 }
 """What to do first, by the alert whose section of docs/alerts.md has the rest."""
+_UNREADABLE: Final = (
+    N_("Not looked at: figures that cannot be read"),
+    N_("Its user needs the group rubrica-metrics: see docs/metrics.md."),
+)
+"""Title and remedy of roles whose figures this process may not read."""
+
+
+def title(item: HealthItem) -> str:
+    """Return what is wrong, as a msgid.
+
+    Args:
+        item: a trouble with an alert.
+    """
+    return _UNREADABLE[0] if item.name == UNREADABLE else TITLES[item.verdict.alert]
+
+
+def remedy(item: HealthItem) -> str:
+    """Return what to do first, as a msgid.
+
+    Args:
+        item: a trouble with an alert.
+    """
+    return _UNREADABLE[1] if item.name == UNREADABLE else REMEDIES[item.verdict.alert]

@@ -167,6 +167,9 @@ class Facts:
     grounds: tuple[Ground, ...] = ()
     damaged: tuple["DamagedFact", ...] = ()
     """Hosts that found a stored file missing or altered."""
+    is_hsm_weak: bool | None = None
+    """True if a signing worker keeps keys of PROD in a software token; None: no worker
+    tells."""
 
     @property
     def versions(self) -> tuple[str, ...]:
@@ -228,6 +231,7 @@ def facts(
         tuple(_pools(alive, now)),
         tuple(_grounds(alive)),
         tuple(_damaged(alive, now)),
+        _is_hsm_weak(alive),
     )
 
 
@@ -383,6 +387,11 @@ def _tokens(figures: _Figures, now: datetime) -> Iterator[TokenFact]:
             last_fault,
             verdict,
         )
+
+
+def _is_hsm_weak(alive: Sequence[_Figures]) -> bool | None:
+    told = _values(alive, "rubrica_hsm_software_in_production")
+    return any(told) if told else None
 
 
 # -- pools -----------------------------------------------------------------------

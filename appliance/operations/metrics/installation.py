@@ -127,14 +127,20 @@ def of_revoked_signers(count: int) -> Verdict:
     return alarm("RubricaSignersRevoked") if count else GOOD
 
 
-def of_hsm_kind(environment: Environment, *, is_software: bool | None) -> Verdict:
+def of_hsm_kind(
+    environment: Environment, *, is_software: bool | None, is_weak: bool | None
+) -> Verdict:
     """State of the kind of HSM: attention for a software token in PROD.
 
     Args:
         environment: of the installation.
         is_software: by the HSM's profile; None: no profile can be read here.
+        is_weak: signing workers keep keys of PROD in a software token, by their
+            figures; None: none are in reach. The profile counts only then: a console
+            may have another one than the signing hosts.
     """
-    if is_software is None:
-        return UNKNOWN
-    is_weak = is_software and environment is Environment.PROD
+    if is_weak is None:
+        if is_software is None:
+            return UNKNOWN
+        is_weak = is_software and environment is Environment.PROD
     return alarm("RubricaSoftwareHsm") if is_weak else GOOD

@@ -4,7 +4,17 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, and_, delete, func, insert, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+)
 from sqlalchemy.exc import IntegrityError
 
 from appliance.core.database.tables import (
@@ -94,12 +104,19 @@ class ExpiryStore(Store):
         until: datetime | None,
         limit: int,
         after: tuple[datetime, str] | None,
-        among: Collection[PersonId] | None = None,
+        whose: ColumnElement[bool] | None = None,
     ) -> list[Expiring]:
-        """Credentials in use that end by then, soonest first, told or not."""
+        """Credentials in use that end by then, soonest first, told or not.
+
+        Args:
+            until: the time; None: whenever they end.
+            limit: rows at most.
+            after: end and id of the last row of the page before.
+            whose: condition on the person; None: of everybody.
+        """
         query = _ending(until)
-        if among is not None:
-            query = query.where(credential.c.person.in_(among))
+        if whose is not None:
+            query = query.where(whose)
         if after is not None:
             end, ident = after
             query = query.where(

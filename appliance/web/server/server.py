@@ -17,6 +17,7 @@ from quart import Quart
 from appliance.core.metrics_file import handing_over
 from appliance.core.system.freed_memory import give_back
 from appliance.core.system.late_imports import FACES, load_late
+from appliance.domain.new_password import load_common
 from appliance.runtime.processes import stop_event
 from appliance.settings import Settings
 from appliance.web.request_log import trace
@@ -55,6 +56,7 @@ def run_face(
         msg = f"the {name} role needs a listener"
         raise ValueError(msg)
     load_late(FACES)
+    load_common()
 
     async def serve() -> None:
         async with handing_over(settings.metrics_dir, name, number):

@@ -18,8 +18,8 @@ from tests.support.appliance.appliance import Appliance
 from tests.support.browsers.browsers import Opener
 from tests.support.browsers.page_appearance import LOADED_AT, PageAppearance
 
-NO_PAGES: Final = frozenset({"integrators.options", "login.show"})
-"""What a field offers, and what only somebody not signed in sees."""
+NO_PAGES: Final = frozenset({"health.mark", "integrators.options", "login.show"})
+"""A part of all pages, what a field offers, and what only strangers see."""
 
 
 @pytest.fixture(scope="module")

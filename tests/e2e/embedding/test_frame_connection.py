@@ -182,3 +182,36 @@ async def test_host_has_the_document_only_once_it_was_told(
     await expect(told).to_contain_text("Estudio Contable Sur ya lo tiene.")
     await frame.locator("#language").click()
     await expect(told).to_contain_text("Estudio Contable Sur has it.")
+
+
+@pytest.mark.parametrize("size", [0, 2_000_000], ids=["whole", "in parts"])
+async def test_document_that_cannot_be_opened_is_tried_again_at_a_press(
+    site: FrameSite, person: TestPerson, page: Page, size: int
+) -> None:
+    """The signer reads why, the host hears of it once, and nothing turns meanwhile."""
+    pdf = pdfs.heavy(2, size) if size else pdfs.one_page()
+    site.new_request(person, pdf, "contrato.pdf")
+    await site.open(page, person)
+    frame = site.frame(page)
+    await frame.get_by_role("button", name="Firmar uno que me mandaron").click()
+    await ceremony.give_code(frame, person)
+    detail = "El documento guardado está dañado."
+    problem = {
+        "code": "DOCUMENT_DAMAGED",
+        "category": "retry",
+        "detail": detail,
+        "requestId": "r-1",
+        "retryAfter": 60,
+    }
+    document = "**/embed/api/document"
+    await page.route(document, lambda route: route.fulfill(status=503, json=problem))
+    await frame.get_by_role("button", name="contrato.pdf").click()
+
+    await at(frame, "refused")
+    await expect(frame.locator("#panel")).to_contain_text(detail)
+    await expect(frame.locator(".spinner")).to_have_count(0)
+    assert (await site.wait(page, "error"))["code"] == "DOCUMENT_DAMAGED"
+    await page.unroute(document)
+    await frame.get_by_role("button", name="Probar de nuevo").click()
+    await at(frame, "read")
+    assert len(await site.errors(page)) == 1

@@ -422,7 +422,10 @@ async def test_field_of_the_document_is_chosen(
     await ceremony.read(frame)
     await ceremony.give_code(frame, person)
     await ceremony.at(frame, "place")
-    await expect(frame.get_by_label("a.tres")).to_be_disabled()
+    barred_field = frame.get_by_label("a.tres")
+    await expect(barred_field).to_be_disabled()
+    entry = frame.locator("label").filter(has=barred_field)
+    await expect(entry).to_contain_text("El campo de firma es de solo lectura.")
     await expect(frame.locator(".own-field")).to_have_count(2)
     await tab_to(page, frame.locator("input[value=bottomLeft]"))
     for _ in range(4):

@@ -16,6 +16,7 @@ from tests.support.appliance.backends import (
 from tests.support.browsers import ceremony
 from tests.support.browsers.frame_host import FrameSite, file_of
 from tests.support.documents import pdfs
+from tests.support.faults.fault_injection import execute
 
 PDF = pdfs.one_page()
 _MESSAGE = "Es tu recibo de noviembre.\nAvisanos si algo no está bien."
@@ -74,6 +75,30 @@ async def test_one_request_is_signed_and_told_again(
         await ceremony.give_code(site.frame(page), person)
         repeated = await site.wait(page, "signature.completed")
         assert repeated["eventId"] == completed["eventId"]
+
+
+async def test_request_that_fails_while_it_is_read_is_over(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """The way on says so, and leads neither to the password nor to a repetition."""
+    with backend_of(site.appliance, code=site.code) as backend:
+        made = backend.made(PDF, person)
+        told = opened(backend, procesoId=made["procesoId"]).json()
+    await show(site, page, told["tokenSession"], person)
+    frame = site.frame(page)
+    await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "read")
+    execute(
+        site.appliance,
+        "UPDATE signature_request SET state = 'fallida', reason = 'TSA_UNAVAILABLE' "  # noqa: S608 (ours)
+        f"WHERE id = {told['solicitudId']}",
+    )
+    await ceremony.read(frame)
+
+    await ceremony.at(frame, "failed")
+    error = await site.wait(page, "error")
+    assert (error["code"], error["category"]) == ("TSA_UNAVAILABLE", "terminal")
+    assert error["retryable"] is False
 
 
 async def test_nobody_else_gets_further(

@@ -8,11 +8,14 @@ import asyncio
 import pytest
 from playwright.async_api import Page, Route, expect
 
+from appliance.domain.errors import ErrorCode, RequestFailedError
+from appliance.web import problems
 from tests.support.appliance.appliance import TestPerson
 from tests.support.browsers import ceremony
 from tests.support.browsers.browsers import Opener, until
 from tests.support.browsers.frame_host import FrameSite, file_of
 from tests.support.documents import pdfs
+from tests.support.faults.fault_injection import execute
 
 PDF = pdfs.one_page()
 OTHER = pdfs.pages(2)
@@ -473,3 +476,30 @@ async def test_revoked_key_ends_the_session(
     why = "Se terminó su tiempo o la cerraron."
     await expect(frame.locator("#panel")).to_contain_text(why)
     assert (await site.wait(page, "error"))["code"] == "SESSION_TOKEN_EXPIRED"
+
+
+async def test_request_that_failed_for_good_is_over_in_the_frame(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Its code else passes; nobody is sent back to the password, nor told to retry."""
+    answer = problems.problem(RequestFailedError(ErrorCode.TSA_UNAVAILABLE), "r", "es")
+
+    async def refuse(route: Route) -> None:
+        await route.fulfill(status=503, json=answer)
+
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await reach(site, page, person, "password")
+    execute(
+        site.appliance,
+        "UPDATE signature_request SET state = 'fallida', reason = 'TSA_UNAVAILABLE' "  # noqa: S608 (ours)
+        f"WHERE person = '{person.id}'",
+    )
+    await page.route("**/embed/api/sign", refuse)
+    await ceremony.sign(frame, person)
+
+    await ceremony.at(frame, "failed")
+    await expect(frame.locator("#panel")).to_contain_text("solicitud nueva")
+    told = await site.wait(page, "error")
+    assert (told["code"], told["category"]) == ("TSA_UNAVAILABLE", "terminal")
+    assert told["retryable"] is False

@@ -205,7 +205,7 @@ async def test_who_puts_the_mark_anywhere_reads_how(
 
     await expect(hint).to_be_in_viewport(ratio=1)
     await expect(hint).to_contain_text("Elegí un punto de la página")
-    await expect(hint).to_contain_text("flechas del teclado")
+    await expect(hint).to_contain_text("movela con las flechas")
     box = await hint.bounding_box()
     assert box is not None
     assert box["width"] > 200

@@ -358,3 +358,30 @@ async def test_page_asks_for_all_that_it_needs_at_once(
     await site.ready(page)
 
     assert {name: asked.count(name) for name in needed} == dict.fromkeys(needed, 1)
+
+
+async def test_large_document_goes_on_coming_after_a_wrong_password(
+    site: FrameSite, person: TestPerson, page: Page, heavy: bytes
+) -> None:
+    """It rests while it is signed, and comes to its end once that is refused."""
+    site.new_request(person, heavy, "grande.pdf")
+    await site.open(page, person)
+    frame = site.frame(page)
+    await frame.get_by_role("button", name="Firmar uno que me mandaron").click()
+    await ceremony.give_code(frame, person)
+    line = await SlowLine.of(frame)
+    await line.slow()
+    await frame.get_by_role("button", name="grande.pdf").click()
+    await ceremony.read(frame)
+    await ceremony.choose_place(frame)
+    await at(frame, "password")
+    await frame.fill("#password", "not-the-password")
+    await go(frame)
+    await expect(frame.locator("#alert")).to_be_visible()
+    assert await value_of(frame.locator("#came-bar")) < len(heavy)
+    await line.free()
+
+    await expect(frame.locator("#came-bar")).to_be_hidden()
+    assert await value_of(frame.locator("#came-bar")) == len(heavy)
+    await ceremony.sign(frame, person)
+    await at(frame, "done")

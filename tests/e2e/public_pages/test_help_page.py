@@ -57,9 +57,9 @@ async def test_keyboard_alone_asks_for_help(
         "Your request is filed"
     )
 
-    async def topic(front: ServiceRegistry) -> HelpTopic | None:
+    async def topics(front: ServiceRegistry) -> list[HelpTopic]:
         async with front.core.store.read() as transaction:
             found = await HelpRequestStore(transaction).of_person(person.id)
-        return None if found is None else found.topic
+        return [each.topic for each in found]
 
-    assert appliance.do(topic) is HelpTopic.PASSWORD
+    assert appliance.do(topics) == [HelpTopic.PASSWORD]

@@ -283,7 +283,7 @@ class Signer:
             "done"
         )
         return [
-            int(n) for n in re.findall(r"^solicitud (\d+)$", told.stdout, re.MULTILINE)
+            int(n) for n in re.findall(r"^request (\d+)$", told.stdout, re.MULTILINE)
         ]
 
     def sign(self, request: int) -> bytes:

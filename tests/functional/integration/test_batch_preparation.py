@@ -91,7 +91,7 @@ def test_batch_that_is_not_ready_is_signed_by_nobody(
     for answer in (opened, signed):
         told = problem(answer, 409, "STATE")
         assert told["category"] == "retry"
-        assert "en_preparacion" in told["detail"]
+        assert "en preparación" in told["detail"]
     with appliance.client(people[1]) as stranger:
         problem(stranger.post(LOTE, json=password), 404, "LOTE_NOT_FOUND")
     assert prepared_batch(backend.client, lote)["estado"] == "listo"

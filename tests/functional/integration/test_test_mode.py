@@ -283,6 +283,28 @@ def test_list_has_pages(appliance: Appliance) -> None:
     assert answer.status_code == 400
 
 
+def test_removed_signer_comes_back_and_signs(
+    appliance: Appliance, backend: TestBackend
+) -> None:
+    """As the next run of a test suite has it; what they signed before is kept."""
+    made = made_up(backend, nombre="Eva Luz")
+    before = asked(backend, made)
+    act(backend, made, "sign", procesoId=before["procesoId"])
+    gone = backend.client.delete(f"{SIGNERS}/{made['cuil']}")
+    kept = signed_pdf(backend, before["procesoId"])
+
+    back = made_up(backend, nombre="Eva Luz", cuil=made["cuil"])
+    after = asked(backend, back)
+    signed = act(backend, back, "sign", procesoId=after["procesoId"])
+
+    assert gone.status_code == 204
+    assert back == made
+    assert signed.status_code == 200, signed.text
+    for pdf in (kept, signed_pdf(backend, after["procesoId"])):
+        assert_valid(appliance, pdf, 1)
+        assert_marked(pdf)
+
+
 def test_mails_are_read_by_the_backend_alone(
     appliance: Appliance, backend: TestBackend
 ) -> None:

@@ -23,8 +23,10 @@ from cryptography.x509 import ocsp
 from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.sign.validation import async_validate_pdf_signature
 from pyhanko_certvalidator import ValidationContext
+from sqlalchemy import select
 
 from appliance.bootstrap import ServiceRegistry
+from appliance.core.database.tables import certificate
 from appliance.domain.certificates import CertificateView
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.vocab import (
@@ -332,7 +334,11 @@ def whole(checker: Checker, seen: list[bool]) -> bool:
     async def look(front: ServiceRegistry) -> list[bool]:
         # Locked, so that the commit falls before or after this look.
         async with front.core.store.write() as transaction:
-            await CertificateStore(transaction).get(serial, lock=True)
+            await transaction.connection.execute(
+                select(certificate.c.serial)
+                .where(certificate.c.serial == serial)
+                .with_for_update()
+            )
             view = await CertificateStore(transaction).view(serial)
             assert view is not None
             answer = await PublicationStore(transaction).answer(serial)

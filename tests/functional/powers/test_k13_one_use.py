@@ -18,7 +18,7 @@ from sqlalchemy import Executable, Row, Table, delete, insert, update
 from appliance.core.database import tables
 from appliance.domain.vocab import EventKind, RequestState, TaskKind, TaskState
 from tests.support.appliance.appliance import Appliance, TestPerson
-from tests.support.appliance.backends import LOTE, TestBackend
+from tests.support.appliance.backends import LOTE, TestBackend, upload
 from tests.support.appliance.http_calls import sign
 from tests.support.documents import pdfs
 from tests.support.faults.fault_injection import execute, held, restarted, until
@@ -33,6 +33,7 @@ _INTENT: Final = tables.intent
 _REQUEST: Final = tables.signature_request
 _SIGNED: Final = tables.signed_document
 _UPKEEP: Final = tables.level_upkeep
+_KEY: Final = tables.document_key
 _SIGNING: Final = "workers = 2\nwait_s = 0.1"
 
 
@@ -237,8 +238,10 @@ def test_document_under_another_number_is_signed_once(
 ) -> None:
     """Of a batch in progress: the signed document is put back, and all numbered anew.
 
-    The other document cannot be read meanwhile, by a row that no seal is bound to.
+    The other document cannot be read meanwhile, by a row that no seal is bound to:
+    it is another integrator's, whose key of documents does not open.
     """
+    upload(backend, pdfs.one_page("ajeno"))
     requests = [appliance.new_request(victim, pdfs.one_page()) for _ in range(2)]
     with held(appliance):
         with appliance.client(victim) as client:
@@ -256,7 +259,10 @@ def test_document_under_another_number_is_signed_once(
             for row in read_rows(appliance, _REQUEST)
             if row.id == requests[1]
         )
-        write(appliance, _moved(requests[1], other))
+        shut = (
+            update(_KEY).where(_KEY.c.integrator == other).values(key_sealed=bytes(64))
+        )
+        write(appliance, shut, _moved(requests[1], other))
     until(first.over)
     assert first.state == RequestState.SIGNED.value
 

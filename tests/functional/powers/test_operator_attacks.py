@@ -381,7 +381,7 @@ def test_commands_meanwhile_change_nothing_of_a_consent(
     assert kept.state == RequestState.SIGNED.value
     (use,) = kept.audited(EventKind.KEY_INTENDED)
     assert use["documentSha256"] == kept.items[0].document_sha256
-    extra = int(added.stdout.split("solicitud ")[1].split()[0])
+    extra = int(added.stdout.split("request ")[1].split()[0])
     assert state(appliance, extra) == RequestState.PENDING.value
 
 

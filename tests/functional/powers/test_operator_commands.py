@@ -309,7 +309,7 @@ CHANGES: Final = (
             p.file("a.pdf", pdfs.one_page()),
             *("--integrator", CODE, "--person", p.victim.cuil),
         ),
-        _keep("request", "solicitud "),
+        _keep("request", "request "),
     ),
     Change("request cancel", _E.REQUEST_CANCELLED, _named("request")),
     Change("trust add", _E.ANCHOR_ADDED, _root, _keep("anchor", "id ")),

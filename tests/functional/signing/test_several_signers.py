@@ -155,7 +155,7 @@ def test_operator_is_told_who_cannot_sign_yet(
     )
 
     assert made.returncode == 0, made.stderr
-    assert made.stdout.startswith("solicitud ")
+    assert made.stdout.startswith("request ")
     assert f"note: {format_cuil(cuil)} has to enrol before signing\n" in made.stderr
 
 

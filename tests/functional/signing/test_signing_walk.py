@@ -9,24 +9,16 @@ from tests.support.appliance.signing_walk import (
     walk_of_a_signature,
 )
 
-MOST_FUNCTIONS = 702
-MOST_MODULE_CHANGES = 376
-MOST_RETURNS = 216
-"""What there is and a little more: whoever shortens the way lowers them. One document
-walks as a group of one."""
-
 
 # What else a role does is of every walk where others keep the machine busy.
 @pytest.mark.alone
-def test_signature_walks_no_farther_than_it_did() -> None:
-    """In front and worker, whatever their threads do of it too."""
+def test_walk_goes_from_the_front_to_the_worker() -> None:
+    """Whatever their threads do of it too; how far it is, the tool tells."""
     walk = walk_of_a_signature()
 
     entered = [each.function for each in walk.entered]
     assert entered.index("Signing.sign") < entered.index("SigningWorker._next_work")
-    assert 100 < walk.functions <= MOST_FUNCTIONS
-    assert walk.module_changes <= MOST_MODULE_CHANGES
-    assert walk.returns <= MOST_RETURNS
+    assert walk.functions > 100
 
 
 def test_changes_and_returns_are_counted() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,13 @@ import pytest
 from appliance.api.app import create_api
 from appliance.api.openapi.document import OPERATIONS
 from appliance.api.openapi.operation import Operation
+from appliance.api.wire.versions import VERSIONED
+from appliance.core.database.rights import RIGHTS, Role
+from appliance.domain.edit_subjects import Subject
 from appliance.domain.errors import ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.webhooks.endpoints import EndpointChange
+from appliance.webhooks.message_queue import MessageQueue
 from tests.support.documents import pdfs
 from tests.support.installation.api import ApiServices, code
 from tests.support.installation.installation import Installation
@@ -158,6 +163,92 @@ async def path_for(backend: Backend, operation: str) -> str:
             return await backend.test_signer()
         case _:
             return f"/signers/{CUIL}"
+
+
+SHOWN: Final[dict[Subject, dict[str, str]]] = {
+    Subject.WEBHOOK: {
+        "url": "url",
+        "label": "nombre",
+        "events": "eventos",
+        "disabled": "deshabilitado",
+        "former_until": "secretoAnteriorHasta",
+    },
+    Subject.PROCESS: {
+        "reference": "referencia",
+        "unique": "referenciaUnica",
+        "metadata": "metadatos",
+        "language": "idioma",
+        "message": "mensaje",
+        "expires": "vence",
+    },
+    Subject.UPLOAD: {"name": "nombre", "document": "sha256"},
+    Subject.SIGNER: {"state": "estado"},
+}
+"""By subject and versioned value: the member of the answer that shows it."""
+UNSHOWN: Final = {
+    (Subject.SIGNER, "link"): "an enrolment link is a secret; `PUT` makes another one",
+}
+"""Versioned values that no answer shows, and why they count."""
+MOVED_BY_WORKERS: Final = {
+    (Subject.WEBHOOK, "disabled"): "`PATCH` sets it, and `current` has `habilitado`",
+    (Subject.SIGNER, "state"): "chores disable test signers in PROD alone",
+}
+"""Versioned columns that a worker may move, and why they count."""
+TABLES: Final = {
+    Subject.WEBHOOK: "webhook_endpoint",
+    Subject.PROCESS: "signing_process",
+    Subject.UPLOAD: "uploaded_document",
+    Subject.SIGNER: "person",
+}
+
+
+def columns_of_workers(table: str) -> set[str]:
+    """Return the columns of a table that workers may change."""
+    given = (RIGHTS[table].get(role, "") for role in (Role.CHORES, Role.SIGNING))
+    lists = re.findall(r"UPDATE \(([^)]*)\)", " ".join(given))
+    return {column for each in lists for column in each.split(", ")}
+
+
+@pytest.mark.parametrize("subject", VERSIONED)
+async def test_versioned_values_are_shown_and_do_not_move_by_themselves(
+    backend: Backend, subject: Subject
+) -> None:
+    """Else a call is refused as too late, with what its backend read before."""
+    operation = {
+        Subject.WEBHOOK: "changeWebhook",
+        Subject.PROCESS: "changeRequest",
+        Subject.UPLOAD: "deleteDocument",
+        Subject.SIGNER: "vouchForSigner",
+    }[subject]
+    answer = await backend.call("GET", await path_for(backend, operation))
+    shown = json.loads(await answer.get_data())
+
+    for name in VERSIONED[subject]:
+        if (subject, name) not in UNSHOWN:
+            assert SHOWN[subject][name] in shown, name
+        is_moved = name in columns_of_workers(TABLES[subject])
+        assert is_moved == ((subject, name) in MOVED_BY_WORKERS), name
+
+
+@pytest.mark.storage
+async def test_tag_of_a_webhook_outlives_its_deliveries(each_backend: Backend) -> None:
+    """That one failed or arrived is nothing that a call can change."""
+    path = await each_backend.webhook()
+    endpoint, store = path.rpartition("/")[2], each_backend.services.store
+    tag = await each_backend.tag(path)
+
+    async with store.write() as transaction:
+        await MessageQueue(transaction).failed(endpoint, transaction.clock.now())
+    failing = await each_backend.call("GET", path)
+    changed = await each_backend.call("PATCH", path, {"nombre": "uno"}, tag)
+    assert json.loads(await failing.get_data())["fallaDesde"]
+    assert changed.status_code == 200, await changed.get_data()
+
+    tag = await each_backend.tag(path)
+    async with store.write() as transaction:
+        await MessageQueue(transaction).succeeded(endpoint)
+    changed = await each_backend.call("PATCH", path, {"nombre": "dos"}, tag)
+    assert changed.status_code == 200, await changed.get_data()
 
 
 def changing() -> list[Operation]:

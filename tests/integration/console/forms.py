@@ -20,6 +20,7 @@ from appliance.domain.vocab import EventKind, MessageState, RequestState
 from appliance.identity.enrolment import Choice
 from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
+from tests.support.faces.page_forms import FormReader
 from tests.support.installation.console import NAME, PASSWORD, Answer, Console
 from tests.support.installation.installation import Installation
 from tests.support.pki.outside_ca import OutsideCa
@@ -99,6 +100,31 @@ async def open_session(console: Console, name: str) -> None:
         "/admin/login", name=name, password=PASSWORD, code=guest.code()
     )
     assert answer.status == 303
+
+
+async def colleague(console: Console, name: str = "eva") -> Console:
+    """Return the browser of another administrator, signed in."""
+    made = await console.services.console.create_user("operator", name, PASSWORD)
+    totp = pyotp.parse_uri(made.totp_uri)
+    assert isinstance(totp, pyotp.TOTP)
+    other = replace(console, cookies={}, csrf="", totp=totp, name=name)
+    await other.get("/admin/login")
+    answer = await other.post(
+        "/admin/login", name=name, password=PASSWORD, code=other.code()
+    )
+    assert answer.status == 303
+    await other.get("/admin/")
+    return other
+
+
+async def opened(console: Console, page: str, path: str) -> dict[str, str]:
+    """Open a page and return what it hides in the form that goes to a path."""
+    (form,) = [
+        form
+        for form in FormReader(page, (await console.get(page)).text).forms
+        if form.path == path
+    ]
+    return form.hidden
 
 
 async def proven(console: Console, path: str, **fields: str) -> Answer:

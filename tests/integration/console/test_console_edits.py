@@ -2,23 +2,34 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyotp
 import pytest
 
-from admin_ui.edits import VERSION
+from admin_ui.edits import FORMS, VERSION
 from appliance.core.edit_version_store import EditStore
 from appliance.core.edit_versions import Precondition
 from appliance.core.unit_of_work import demanding
 from appliance.domain.edit_subjects import Subject
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import IntegratorView
+from appliance.domain.vocab import EventKind, RequestState
+from appliance.requests.request_store import RequestStore
 from appliance.webhooks.endpoints import EndpointChange
-from tests.integration.console.forms import HERE, key_id, open_acme_console
+from tests.integration.console.forms import (
+    ANA_DIGITS,
+    HERE,
+    audited,
+    colleague,
+    key_id,
+    open_acme_console,
+    opened,
+    with_secret,
+)
 from tests.support.faces.page_forms import FormReader
-from tests.support.installation.console import PASSWORD, Console
+from tests.support.installation.console import PASSWORD, Answer, Console
 
 ROUNDS = 5
 """Changes that each of two administrators makes."""
@@ -36,31 +47,6 @@ async def each_console(tmp_path: Path, each_url: str) -> AsyncIterator[Console]:
     """The same on each database."""
     async with open_acme_console(tmp_path, each_url) as made:
         yield made
-
-
-async def colleague(console: Console, name: str = "eva") -> Console:
-    """Return the browser of another administrator, signed in."""
-    made = await console.services.console.create_user("operator", name, PASSWORD)
-    totp = pyotp.parse_uri(made.totp_uri)
-    assert isinstance(totp, pyotp.TOTP)
-    other = replace(console, cookies={}, csrf="", totp=totp, name=name)
-    await other.get("/admin/login")
-    answer = await other.post(
-        "/admin/login", name=name, password=PASSWORD, code=other.code()
-    )
-    assert answer.status == 303
-    await other.get("/admin/")
-    return other
-
-
-async def opened(console: Console, page: str, path: str) -> dict[str, str]:
-    """Open a page and return what it hides in the form that goes to a path."""
-    (form,) = [
-        form
-        for form in FormReader(page, (await console.get(page)).text).forms
-        if form.path == path
-    ]
-    return form.hidden
 
 
 async def acme(console: Console) -> IntegratorView:
@@ -205,6 +191,161 @@ async def test_form_sent_twice_is_answered_as_once(console: Console) -> None:
         assert answer.status == 303
 
 
+async def test_person_is_disabled_and_enabled_by_forms_sent_twice(
+    console: Console,
+) -> None:
+    """The second form is answered as the first, and leaves no row."""
+    here = f"/admin/people/{await console.person()}"
+    for page, path, kind in (
+        (f"{here}/disable", f"{here}/disable", EventKind.PERSON_DISABLED),
+        (here, f"{here}/enable", EventKind.PERSON_ENABLED),
+    ):
+        hidden = await opened(console, page, path)
+        for _ in range(2):
+            assert (await console.post(path, **hidden)).status == 303
+        await audited(console, kind)
+
+
+async def test_request_is_cancelled_by_a_form_sent_twice(console: Console) -> None:
+    """The second form is answered as the first."""
+    await console.person()
+    path = f"/admin/requests/{await console.request(ANA_DIGITS)}/cancel"
+    hidden = await opened(console, path, path)
+
+    for _ in range(2):
+        assert (await console.post(path, **hidden)).status == 303
+
+    await audited(console, EventKind.REQUEST_CANCELLED)
+
+
+@dataclass(frozen=True)
+class Once:
+    """A form whose secret is shown once, and how to get another secret."""
+
+    path: str
+    """With places for a person, key and webhook."""
+    remedy: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    is_invited: bool = False
+
+
+_ANOTHER = "volvé a enviar el formulario: se crea otro"
+ONCE = {
+    "person.renew": Once("{person}/link", _ANOTHER, is_invited=True),
+    "person.reset_totp": Once("{person}/totp", _ANOTHER),
+    "credentials.new_pin": Once("{person}/credentials/pin", _ANOTHER),
+    "credentials.reissue": Once("{person}/credentials/reissue", "creá un enlace"),
+    "keys.rotate": Once("{key}/rotate", "rotá esa", {"overlap": "86400"}),
+    "webhooks.rotate": Once("{webhook}/rotate", "deja de firmar", {"how": "overlap"}),
+    "administrators.reset_totp": Once("/admin/administrators/eva/totp", _ANOTHER),
+}
+
+
+async def once_path(console: Console, once: Once) -> str:
+    """Make whom or what a form is about; return its path."""
+    if once.is_invited:
+        person = await console.person(enrolled=False)
+    else:
+        person = await with_secret(console)
+    await colleague(console)
+    return once.path.format(
+        person=f"/admin/people/{person}",
+        key=f"{HERE}/keys/{await key_id(console)}",
+        webhook=await webhook(console),
+    )
+
+
+async def send_once(
+    console: Console, path: str, once: Once, hidden: Mapping[str, str]
+) -> Answer:
+    """Send a form as it was opened, with a code of the moment."""
+    fields = {**hidden, **once.fields, "code": console.code()}
+    return await console.post(path, **fields)
+
+
+@pytest.mark.parametrize("once", ONCE.values(), ids=ONCE)
+async def test_second_form_says_that_the_secret_was_made_already(
+    console: Console, once: Once
+) -> None:
+    """Its administrator may be the author of both, and has not seen the secret."""
+    path = await once_path(console, once)
+    hidden = await opened(console, path, path)
+    first = await send_once(console, path, once, hidden)
+    assert first.status == 200
+
+    second = await send_once(console, path, once, hidden)
+
+    assert second.status == 412
+    _, _, told = second.text.partition('id="changed"')
+    assert "Ya se había creado, quizás con este mismo formulario." in told
+    assert once.remedy in told
+    assert "Alguien lo cambió" not in told
+    assert f'href="{path}"' not in told.partition("</div>")[0]
+
+
+def test_every_secret_that_is_shown_once_has_its_own_sentence() -> None:
+    """Each form of `FORMS` that makes one, and no other, is sent twice above."""
+    assert {name for name, form in FORMS.items() if form.once} == ONCE.keys()
+
+
+async def test_secret_that_was_not_made_is_not_said_to_be(console: Console) -> None:
+    """A colleague changed something else: the sentence is that of other forms."""
+    here = await webhook(console)
+    hidden = await opened(console, f"{here}/rotate", f"{here}/rotate")
+    other = await colleague(console)
+    form = {"url": "https://app.example/otro", "label": "cobros"}
+    assert (await other.post(f"{here}/change", **form)).status == 303
+
+    late = await console.post(f"{here}/rotate", **{**hidden, "how": "overlap"})
+
+    assert late.status == 412
+    assert "Alguien lo cambió" in late.text
+    assert "Ya se había creado" not in late.text
+
+
+async def test_own_password_by_a_form_sent_twice(console: Console) -> None:
+    """The second form does not blame somebody else."""
+    path = "/admin/account/password"
+    hidden = await opened(console, path, path)
+    chosen = "otra clave bien larga"
+    typed = {"present": PASSWORD, "password": chosen, "again": chosen}
+    first = await console.post(path, **{**hidden, **typed, "code": console.code()})
+    assert first.status == 303
+
+    second = await console.post(path, **{**hidden, **typed, "code": console.code()})
+
+    assert second.status == 412
+    assert "quizás por este mismo formulario" in second.text
+    assert "Alguien lo cambió" not in second.text
+    assert '<a href="/admin/account">Ir a mi cuenta</a>' in second.text
+
+
+async def test_page_without_the_form_does_not_ask_to_send_it(console: Console) -> None:
+    """Nothing is left to be sent; the page leads to whom or what it is about."""
+    person = await console.person(enrolled=False)
+    link = f"/admin/people/{person}/link"
+    renewal = await opened(console, link, link)
+    await console.enrol(person, ANA_DIGITS, "Ana María Núñez")
+    number = await console.request(ANA_DIGITS)
+    cancel = f"/admin/requests/{number}/cancel"
+    cancelling = await opened(console, cancel, cancel)
+    async with console.services.store.write() as transaction:
+        assert await RequestStore(transaction).move(
+            RequestId(number), RequestState.PENDING, RequestState.REJECTED, "No."
+        )
+
+    for path, hidden in ((link, renewal), (cancel, cancelling)):
+        late = await console.post(path, **hidden)
+
+        assert late.status == 412
+        assert "ya no corresponde" in late.text
+        assert "volvé a enviarlo" not in late.text
+        assert f'href="{path}"' not in late.text
+        subject = path.rpartition("/")[0]
+        assert (await console.get(subject)).status == 200
+        assert f'data-kind="primary" href="{subject}"' in late.text
+
+
 async def test_faulty_form_keeps_the_version_that_it_was_opened_with(
     console: Console,
 ) -> None:
@@ -239,6 +380,7 @@ async def test_decision_about_something_else_is_not_carried_out(
 
     assert late.status == 412
     assert "Funciona hasta" in late.text
+    assert f'<a href="{HERE}/keys">Ir a las claves de API</a>' in late.text
     assert all(k.revoked is None for k in await console.front.integrators.keys("acme"))
     (form,) = [f for f in FormReader(path, late.text).forms if f.path == path]
     assert (await console.post(path, **form.hidden)).status == 303

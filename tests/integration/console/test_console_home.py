@@ -1,5 +1,6 @@
 """*Inicio*, *Salud* and the menu say the same of an installation that is not well."""
 
+import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import insert, select, update
+from structlog.testing import capture_logs
 
 from admin_ui import figures, health_report
 from admin_ui.session import COOKIE
@@ -35,9 +37,11 @@ from appliance.domain.vocab import (
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.worker_store import WorkerStore
 from appliance.operations.backup.record import note_backup
+from appliance.operations.health.report import unassessed
 from tests.integration.console.health_page import hand_over, plain, sample
 from tests.support.installation.console import Console
 from tests.support.installation.installation import Installation
+from tests.support.patience import CALL_S
 
 Hurt = Callable[[Console], Awaitable[object]]
 _TABLES = 2
@@ -64,6 +68,12 @@ async def opened(folder: Path, url: str = "sqlite") -> AsyncIterator[Console]:
         await alive(made)
         note_backup(made.front.settings, made.clock.now(), _TABLES)
         yield made
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for each report, however busy the machine is."""
+    monkeypatch.setattr(health_report, "_WAIT_S", CALL_S)
 
 
 @pytest.fixture
@@ -360,6 +370,41 @@ async def test_pages_do_not_wait_for_a_part_that_hangs(
     assert latest._report.worst.value == "bad"
 
 
+async def test_mark_says_that_nothing_is_known_yet(
+    well_console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the first assessment waits for a part that hangs: that is not well."""
+
+    async def hangs(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(health_report, "look", hangs)
+    monkeypatch.setattr(health_report, "_WAIT_S", 0)
+
+    assert await mark(well_console) == ("quiet", "No se sabe")
+    well_console.app.extensions[health_report.KEY]._looking.cancel()
+
+
+async def test_assessment_that_fails_is_logged_and_told(
+    well_console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error that nobody foresaw is not lost, and does not look like all is well."""
+
+    async def fails(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(health_report, "look", fails)
+
+    with capture_logs() as logs:
+        told = await mark(well_console)
+
+    assert told == ("quiet", "No se sabe")
+    (line,) = [one for one in logs if one["event"] == "health.assessment_failed"]
+    assert line["log_level"] == "error"
+    latest = well_console.app.extensions[health_report.KEY]
+    assert latest._report == unassessed()
+
+
 async def test_software_token_in_production(tmp_path: Path) -> None:
     """Production on SoftHSM wants attention; a trial or PREPROD on it does not."""
     changed = {"trial": False, "environment": Environment.PROD}
@@ -371,3 +416,26 @@ async def test_software_token_in_production(tmp_path: Path) -> None:
         assert said in await shown(console)
         assert (await mark(console))[0] == "wait"
         assert "RubricaSoftwareHsm" in await shown(console, "/admin/health")
+
+
+@pytest.mark.parametrize("is_weak", [True, False])
+async def test_kind_of_hsm_is_that_of_the_signing_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_weak: bool
+) -> None:
+    """By their figures, as the alert is; the console's own profile may be another."""
+    if is_weak:
+        # A profile of one's own, which is on the signing host alone.
+        monkeypatch.setattr(health_report, "hsm_profile", lambda: None)
+    changed = {"trial": False, "environment": Environment.PROD}
+    async with Installation(tmp_path).console(**changed) as console:
+        await console.sign_in()
+        await alive(console)
+        note_backup(console.front.settings, console.clock.now(), _TABLES)
+        measured = sample("rubrica_hsm_software_in_production", int(is_weak))
+        hand_over(console, "signing", measured)
+
+        said = await shown(console, "/admin/health")
+        item = "Las claves de producción están en un token de software"
+
+        assert ("RubricaSoftwareHsm" in said) is is_weak
+        assert (item in await shown(console)) is is_weak

@@ -1,13 +1,25 @@
 """A form whose session had ended comes back as it was typed, and sends nothing."""
 
-from collections.abc import AsyncIterator
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pyotp
 import pytest
 
-from tests.integration.console.forms import ANA, HERE, invitation, open_acme_console
+from admin_ui.edits import FORMS, VERSION
+from tests.integration.console.forms import (
+    ANA,
+    HERE,
+    colleague,
+    invitation,
+    open_acme_console,
+    opened,
+)
+from tests.integration.console.populated import populate
+from tests.support.faces.page_forms import FormReader
 from tests.support.installation.console import (
     ADMIN_URL,
     NAME,
@@ -18,6 +30,7 @@ from tests.support.installation.console import (
 )
 
 COOKIE = "__Host-rubrica-form"
+PLACE = {"table": "console_session", "row": "form", "column": "typed"}
 IDLE_S = 1800
 
 
@@ -92,15 +105,140 @@ async def test_form_with_a_file_comes_back_without_it(console: Console) -> None:
     assert 'value="12"' in shown.text
 
 
+async def test_new_integrator_comes_back_with_its_code(console: Console) -> None:
+    """Its short code is no one-time code, though both fields have one name."""
+    typed = {"code": "nuevo", "name": "Nuevo S.A."}
+    late = await sent_late(
+        console, "/admin/integrators/new", "/admin/integrators", typed
+    )
+
+    shown = await console.get(await signed_in_again(console, late))
+
+    assert 'value="nuevo"' in shown.text
+    assert 'value="Nuevo S.A."' in shown.text
+
+
+CHANGES: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
+    f"{HERE}/name": (f"{HERE}/name", {"name": "Mía S.A."}, {"name": "Suya S.A."}),
+    f"{HERE}/prefix": (HERE, {"event_prefix": "mia"}, {"event_prefix": "suya"}),
+    f"{HERE}/mail": (
+        f"{HERE}/mail",
+        {"reminder_days": "3, 7", "sign_url": "https://mia.example"},
+        {"reminder_days": "3, 7", "sign_url": "https://suya.example"},
+    ),
+    f"{HERE}/profile": (
+        f"{HERE}/profile",
+        {"level": "B-B", "policy": "", "digest": ""},
+        {"level": "B-T", "policy": "", "digest": ""},
+    ),
+    "{webhook}/change": (
+        "{webhook}/change",
+        {"url": "https://app.example/mia", "label": "cobros"},
+        {"url": "https://app.example/suya", "label": "cobros"},
+    ),
+}
+"""Page, what one sends late and what another one changes meanwhile, by path."""
+
+
+@pytest.mark.parametrize("path", CHANGES)
+async def test_kept_form_undoes_no_change_of_a_colleague(
+    console: Console, path: str
+) -> None:
+    """It comes back as old as it was sent: somebody changed the values meanwhile."""
+    acme = (await console.front.integrators.get("acme")).id
+    webhooks = console.front.webhooks
+    made = await webhooks.create("operator", acme, "https://app.example/", "cobros")
+    webhook = f"{HERE}/webhooks/{made.endpoint.id}"
+    page, mine, theirs = CHANGES[path]
+    page, path = (text.format(webhook=webhook) for text in (page, path))
+    hidden = await opened(console, page, path)
+    late = await sent_late(console, page, path, {**hidden, **mine})
+    other = await colleague(console)
+    assert (await other.post(path, **theirs)).status == 303
+
+    where = await signed_in_again(console, late)
+    shown = await console.get(where)
+
+    assert where == page
+    assert all(f'value="{text}"' in shown.text for text in mine.values() if text)
+    (form,) = [f for f in FormReader(page, shown.text).forms if f.path == path]
+    again = await console.post(path, **{**form.hidden, **mine})
+    assert again.status == 412
+    assert "Alguien lo cambió" in again.text
+    assert "suya" in again.text.lower() or "B-T" in again.text
+
+
+def place_of(console: Console, endpoint: str, values: Mapping[str, str]) -> str:
+    """Return the path of an endpoint about some of the values."""
+    routes, form = console.app.url_map, FORMS.get(endpoint)
+    method = "GET" if form is None else "POST"
+    (rule,) = [r for r in routes.iter_rules(endpoint) if method in (r.methods or ())]
+    named = {name: values[name] for name in rule.arguments}
+    return routes.bind("").build(endpoint, named, method=method)
+
+
+async def test_every_kept_form_has_the_version_that_it_was_sent_with(
+    console: Console,
+) -> None:
+    """So that it is refused if anything that it shows was changed meanwhile."""
+    made = await populate(console)
+    await console.services.console.create_user("operator", "eva", PASSWORD)
+    await console.upload(f"{HERE}/stamp/logo", b"picture", "a.png")
+    first = {name: found[0] for name, found in made.values.items()} | {"name": "eva"}
+    invited = {**first, "person_id": made.values["person_id"][1]}
+    # A new telephone begins with the password again.
+    for endpoint in [name for name in FORMS if name != "account.take_totp"]:
+        values = invited if endpoint == "person.renew" else first
+        page = place_of(console, FORMS[endpoint].page, values)
+        path = place_of(console, endpoint, values)
+        if endpoint.endswith(".enable"):
+            disable = f"{path.rpartition('/')[0]}/disable"
+            done = await console.post(disable, code=console.code())
+            assert done.status == 303, endpoint
+        late = await sent_late(console, page, path, {VERSION: "old"})
+        shown = await console.get(await signed_in_again(console, late))
+
+        assert "el formulario no se envió" in shown.text, endpoint
+        (form,) = [f for f in FormReader(page, shown.text).forms if f.path == path]
+        assert form.hidden[VERSION] == "old", endpoint
+        typed = dict.fromkeys(form.shown, "otro")
+        again = await console.post(path, **{**typed, **form.hidden})
+        assert again.status == 412, endpoint
+
+
+async def test_form_of_an_earlier_release_is_passed_over(console: Console) -> None:
+    """It has no version: nobody knows what its author saw."""
+    (user,) = await console.front.console.users()
+    until = console.clock.now().timestamp() + 60
+    page = f"{HERE}/name"
+    kept = {"user": user.id, "page": page, "until": until, "typed": {"name": "Vieja"}}
+    sealed = console.front.sealer.seal(json.dumps(kept).encode(), **PLACE)
+    console.cookies[COOKIE] = urlsafe_b64encode(sealed).decode()
+
+    shown = await console.get(page)
+
+    assert shown.status == 200
+    assert "Vieja" not in shown.text
+    assert COOKIE not in console.cookies
+
+
 async def test_secrets_are_not_kept(console: Console) -> None:
-    """A password that was typed is nowhere, sealed or not."""
-    fields = {"present": PASSWORD, "password": "otra clave larga", "again": "x"}
+    """A password or code that was typed is nowhere, sealed or not."""
+    secrets = {
+        "present": PASSWORD,
+        "password": "otra clave larga",
+        "again": "x",
+        "code": "123456",
+    }
     page = "/admin/account/password"
 
-    late = await sent_late(console, page, page, fields)
+    late = await sent_late(console, page, page, secrets)
 
     assert late.status == 303
-    assert COOKIE not in console.cookies
+    sealed = urlsafe_b64decode(console.cookies[COOKIE])
+    kept = json.loads(console.front.sealer.open(sealed, **PLACE))
+    assert kept["typed"] == {}
+    assert not any(secret in kept.values() for secret in secrets.values())
 
 
 async def test_form_is_sealed_and_for_whoever_typed_it(console: Console) -> None:

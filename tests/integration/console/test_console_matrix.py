@@ -369,6 +369,8 @@ async def sent_without_a_page(pages: FormPages, forms: dict[str, PageForm]) -> N
     stale = await pages.console.post(renewal, **{VERSION: "old"})
     pages.matrix.cell("credentials.renew", Way.STALE, stale.status)
     assert stale.status == 412, stale
+    assert "send the form again" not in stale.text
+    assert f'href="{renewal}"' not in stale.text
 
 
 async def sent_without_a_code(pages: FormPages) -> None:

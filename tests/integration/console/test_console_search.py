@@ -368,3 +368,63 @@ def test_text_is_read(text: str, number: int | None, cuil: str, serial: str) -> 
 
     assert (search.number, search.cuil, search.serial) == (number, cuil, serial)
     assert RequestId(search.number or 0) == (number or 0)
+
+
+async def test_search_looks_at_everybody_whom_it_names(crowd: Crowd) -> None:
+    """A thousand of one name stand in the record before the one who was revoked."""
+    site = crowd.site
+    found = await execute(
+        site, (select(tables.person).where(tables.person.c.id == crowd.luis),)
+    )
+    like = dict(found[0]._mapping)
+    rows = [
+        {
+            **like,
+            "id": f"0000{n:04}-0000-7000-8000-000000000000",
+            "cuil": f"{20_000_000_000 + n}",
+            "email_index": f"{n:064}",
+            "name": "Eva Paz",
+        }
+        for n in range(1_000)
+    ]
+    await execute(site, (insert(tables.person), rows))
+    eva = await site.person("27301234568", "Eva Paz")
+    request = tables.signature_request
+    theirs = update(request).where(request.c.id == crowd.anas).values(person=eva)
+    await execute(site, (theirs,))
+    views, expiry = site.front.views, site.front.expiry
+    (held,) = await site.front.credentials.of(eva)
+    assert [row.person for row in (await expiry.signers(text="eva")).rows] == [eva]
+
+    await site.front.credentials.revoke(held.id, RevocationReason.SUPERSEDED, "o")
+    async with site.services.store.write() as transaction:
+        transaction.audit.add(AuditEvent(EventKind.LOGIN_COMPLETED, f"person:{eva}"))
+
+    assert [row.person for row in (await views.revoked("eva")).rows] == [eva]
+    audit = (await views.audit(AuditFilter(text="eva"))).page.rows
+    assert {
+        EventKind.LOGIN_COMPLETED,
+        EventKind.REQUEST_CREATED,
+        EventKind.PERSON_INVITED,
+        EventKind.REVOCATION_ASKED,
+    } == {row.event.event for row in audit}
+
+
+@pytest.mark.parametrize("text", ["5 536 168", "05 536 168", "05.536.168", "5-536 168"])
+async def test_dni_in_groups_is_found_in_every_list(crowd: Crowd, text: str) -> None:
+    """As people write it; its groups are words that nobody's name has."""
+    views, expiry = crowd.site.front.views, crowd.site.front.expiry
+    (held,) = await crowd.site.front.credentials.of(crowd.ana)
+
+    assert numbers(await crowd.requests(text)) == [crowd.anas]
+    people = await views.people(PeopleFilter(text=text))
+    assert [row.id for row in people.rows] == [crowd.ana]
+    ends = await expiry.signers(text=text)
+    assert [row.person for row in ends.rows] == [crowd.ana]
+    audit = (await views.audit(AuditFilter(text=text))).page.rows
+    assert EventKind.PERSON_INVITED in {row.event.event for row in audit}
+
+    await crowd.site.front.credentials.revoke(
+        held.id, RevocationReason.SUPERSEDED, "operator"
+    )
+    assert [row.person for row in (await views.revoked(text)).rows] == [crowd.ana]

@@ -8,7 +8,7 @@ import hashlib
 import os
 import resource
 import stat
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,6 +27,9 @@ ONE = IntegratorId("00000000-0000-4000-8000-000000000001")
 TWO = IntegratorId("00000000-0000-4000-8000-000000000002")
 PDF = b"%PDF-1.7\n" + bytes(range(256)) * 100
 SHA256 = hashlib.sha256(PDF).hexdigest()
+LARGE = PDF * 200
+"""Of more than one read of a bucket."""
+LARGE_SHA256 = hashlib.sha256(LARGE).hexdigest()
 
 
 @pytest.fixture
@@ -134,24 +137,59 @@ async def test_altered_document_is_not_given_out(
     assert await refusal(store, ONE, SHA256) is ErrorCode.DOCUMENT_DAMAGED
 
 
+async def _read_whole(store: BlobMaintenance, harm: Callable[[], None]) -> None:
+    harm()
+    await store.get(ONE, LARGE_SHA256)
+
+
+async def _read_pieces(store: BlobMaintenance, harm: Callable[[], None]) -> None:
+    stream = await store.stream(ONE, LARGE_SHA256)
+    harm()
+    _ = [piece async for piece in stream.pieces]
+
+
+async def _read_range(store: BlobMaintenance, harm: Callable[[], None]) -> None:
+    stream = await store.stream(ONE, LARGE_SHA256)
+    assert stream.part is not None
+    harm()
+    _ = [piece async for piece in stream.part(len(LARGE) - 9, len(LARGE))]
+
+
+async def _encrypt(store: BlobMaintenance, harm: Callable[[], None]) -> None:
+    harm()
+    assert not await store.encrypt(ONE, LARGE_SHA256)
+    await store.get(ONE, LARGE_SHA256)
+
+
+@pytest.mark.parametrize("read", [_read_whole, _read_pieces, _read_range, _encrypt])
 @pytest.mark.parametrize("is_missing", [True, False])
 async def test_damaged_document_is_reported(
-    store: BlobMaintenance, document_storage: DocumentStorage, *, is_missing: bool
+    store: BlobMaintenance,
+    document_storage: DocumentStorage,
+    read: Callable[[BlobMaintenance, Callable[[], None]], Awaitable[None]],
+    *,
+    is_missing: bool,
 ) -> None:
-    """In the log by its name, and in the figures that health and alerts read."""
-    await store.put(ONE, PDF)
+    """In the log by its name, and in the figures that health and alerts read.
+
+    However it is read: a reader of ranges meets most damage past the first segment.
+    """
+    await store.put(ONE, LARGE)
     (name,) = document_storage.names()
-    if is_missing:
-        document_storage.remove(name)
-    else:
-        document_storage.write(name, b"other")
+
+    def harm() -> None:
+        if is_missing:
+            document_storage.remove(name)
+        else:
+            document_storage.write(name, document_storage.read(name)[:-1])
+
     metrics.DOCUMENT_DAMAGED.set(0)
 
     with capture_logs() as said:
-        assert await refusal(store, ONE, SHA256) is ErrorCode.DOCUMENT_DAMAGED
+        assert await error_code(read(store, harm)) is ErrorCode.DOCUMENT_DAMAGED
 
     (line,) = [each for each in said if each["event"] == "document.damaged"]
-    assert (line["integrator"], line["sha256"]) == (ONE, SHA256)
+    assert (line["integrator"], line["sha256"]) == (ONE, LARGE_SHA256)
     assert line["kind"] == ("missing" if is_missing else "altered")
     assert metrics.REGISTRY.get_sample_value(
         "rubrica_document_damaged_timestamp_seconds"

@@ -4,8 +4,8 @@ import argparse
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,7 @@ from typing import Final
 import httpx
 import pytest
 
-from appliance.settings import load_settings
+from appliance.settings import Settings, SettingsError, load_settings
 from embed.demo import commands
 from embed.demo.config import HostConfig
 from embed.demo.desk import TrialDesk
@@ -26,7 +26,7 @@ from tests.support.processes.scratch import free_port
 
 VISIT: Final = {"people": [{"cuil": "20-26756539-3", "code": "123456"}]}
 PAGE: Final = "http://127.0.0.1:8080/verificar/ABC"
-KEY: Final = "the-visit-key"
+KEY: Final = "the-visit-key-of-a-trial"
 PRIVATE: Final = (
     "/ensayo/claves.json",
     "/ensayo/firma/7",
@@ -35,6 +35,16 @@ PRIVATE: Final = (
     "/correos/1/text",
 )
 """Addresses that show codes, passwords or what mails say."""
+
+
+class ShownVisit:
+    """A visit with one person."""
+
+    people: Final = VISIT["people"]
+
+    def as_json(self) -> dict[str, object]:
+        """What the desk shows."""
+        return dict(VISIT)
 
 
 class KnownDesk:
@@ -194,9 +204,9 @@ def shared(config: HostConfig, key_file: Path) -> HostConfig:
         "=;",
         "visita-{port}=",
         "visita-{port}=wrong",
-        "visita-{port}=the-visit-ke",
-        "visita-1=the-visit-key",
-        "visita=the-visit-key",
+        f"visita-{{port}}={KEY[:-1]}",
+        f"visita-1={KEY}",
+        f"visita={KEY}",
     ],
 )
 def test_network_sees_nothing_private_without_the_key(
@@ -229,6 +239,27 @@ def test_visit_key_opens_what_is_private(
     sent = {"Cookie": cookie.partition(";")[0]}
     assert client.get("/ensayo/claves.json", headers=sent).json() == VISIT
     assert client.get("/correos", headers=sent).status_code == 200
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"abc", b"\xff" * 24])
+def test_file_without_a_visit_key_opens_nothing(
+    start_site: StartSite, shared: HostConfig, key_file: Path, content: bytes
+) -> None:
+    """As a full disk left it: every visitor would have the empty key."""
+    key_file.write_bytes(content)
+
+    with pytest.raises(SettingsError, match="holds no visit key"):
+        start_site(shared, KnownDesk())
+
+
+@pytest.mark.parametrize("path", PRIVATE)
+def test_shared_site_without_a_key_shows_nothing_private(
+    start_site: StartSite, shared: HostConfig, path: str
+) -> None:
+    """Mails neither, which need no desk."""
+    client = start_site(replace(shared, visit_key_file=None), KnownDesk())
+
+    assert client.get(path).status_code == 403
 
 
 @pytest.mark.parametrize("key", ["", "wrong", "ñ", f"{KEY}x"])
@@ -350,6 +381,32 @@ def test_desk_of_a_trial_that_was_never_started_shows_nothing(
     with TrialDesk(load_settings(trial_settings)) as desk:
         assert desk.visit() is None
         assert desk.signature_page(1) is None
+
+
+def test_desk_opens_as_soon_as_the_trial_can_be_opened(
+    trial_settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key is missing at first: the site need not be restarted."""
+    failures = iter([SettingsError("no key"), OSError("no folder")])
+    opened = threading.Event()
+
+    @asynccontextmanager
+    async def open_later(_: Settings) -> AsyncIterator[str]:
+        for failure in failures:
+            raise failure
+        opened.set()
+        yield "front"
+
+    async def read(front: str) -> ShownVisit:
+        assert front == "front"
+        return ShownVisit()
+
+    monkeypatch.setattr("appliance.cli.fronts.operators_front", open_later)
+    monkeypatch.setattr("appliance.cli.demo.visit.read_visit", read)
+
+    with TrialDesk(load_settings(trial_settings), retry_s=0) as desk:
+        assert opened.wait(CALL_S)
+        assert desk.visit() == VISIT
 
 
 def test_desk_that_cannot_be_opened_shows_nothing(trial_settings: Path) -> None:

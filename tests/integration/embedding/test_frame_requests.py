@@ -21,6 +21,7 @@ from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.integrators.session_store import SessionStore
 from appliance.requests.request_store import RequestStore
+from appliance.web import problems
 from tests.support.factories.fake_sandbox import (
     CERTIFIED,
     DAMAGED_PDF,
@@ -361,7 +362,28 @@ async def test_failed_request_is_told_with_its_reason(
     view = await frame_services.signing.view(session)
 
     assert view.state is EmbedSessionState.FAILED
-    assert view.reason is ErrorCode.SIGNING_FAILED
+    assert view.reason is not None
+    assert view.reason.code is ErrorCode.SIGNING_FAILED
+
+
+@pytest.mark.parametrize("reason", ["TSA_UNAVAILABLE", "PROCESS_ENDED"])
+async def test_request_that_failed_for_good_asks_for_no_repetition(
+    frame_services: FrameServices, reason: str
+) -> None:
+    """Whatever its code would say of a single call; the page that reads it is told."""
+    someone = await frame_services.add_person()
+    session = await frame_services.proven(someone)
+    shown = await frame_services.signing.view(session)
+    assert shown.document is not None
+    await frame_services.move(session.request, RequestState.FAILED, reason)
+
+    view = await frame_services.signing.view(session)
+    with pytest.raises(ApplianceError) as read:
+        await frame_services.framing.saw(session, shown.document.sha256)
+
+    for error in (view.reason, read.value):
+        assert error is not None
+        assert problems.category(error) is problems.Category.TERMINAL
 
 
 async def test_only_pending_requests_of_the_integrator_are_offered(

@@ -1,26 +1,35 @@
 """Test mode, on both databases: who is made up, who sees them, and none in PROD."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pyotp
 import pytest
 
 from appliance.api.app import create_api
+from appliance.api.wire import signers_for_tests as wire
 from appliance.core.database import tables
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.identity import Person, cuils_of
+from appliance.domain.ids import PersonId
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.process import NamedBy, ProcessNote
-from appliance.domain.vocab import Environment, PersonState, VouchedBy
+from appliance.domain.vocab import (
+    Environment,
+    PersonState,
+    TaskKind,
+    TaskState,
+    VouchedBy,
+)
 from appliance.identity.signers_for_tests_in_prod import SignersForTestsInProd
 from appliance.integration import signers_for_tests
 from appliance.integration.orders import NamedSigner, ProcessOrder
@@ -30,6 +39,8 @@ from appliance.integration.signers_for_tests import (
     SignerForTestsOrder,
     SignersForTests,
 )
+from appliance.keys.credential_store import CredentialStore
+from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.people.person_store import PersonStore
 from tests.support.documents import pdfs
 from tests.support.installation.api import ApiServices
@@ -74,6 +85,7 @@ def in_prod(services: ApiServices) -> ApiServices:
             made._tasks,
             services.clock,
             Environment.PROD,
+            services.issuing,
         ),
     )
 
@@ -225,6 +237,108 @@ async def test_integrator_has_so_many_and_no_more(
         lambda: api_services.login.login(gone, first.password.encode(), ADDRESS)
     )
     assert refused is ErrorCode.LOGIN_FAILED
+
+
+AGAIN: Final = SignerForTestsOrder(
+    "Ana Ruiz", cuils_of("98000001")[0], "ana@a.prueba.invalid", "en"
+)
+
+
+async def _have_key(services: ApiServices, person: PersonId) -> None:
+    """Give a person a key that lasts, as the signing worker would."""
+    async with services.store.write() as transaction:
+        await CredentialStore(transaction).add(new_credential(person))
+
+
+async def test_removed_signer_comes_back_as_they_were(
+    api_services: ApiServices,
+) -> None:
+    """By CUIL, by address, or by both, as often as a test suite runs."""
+    mode, acme = api_services.signers_for_tests, await asking(api_services, "acme")
+    made = await mode.create(acme, AGAIN)
+    await _have_key(api_services, made.person.id)
+    by_cuil = SignerForTestsOrder(cuil=AGAIN.cuil)
+    by_email = SignerForTestsOrder(email=" ANA@a.prueba.invalid")
+
+    for order in (AGAIN, by_cuil, by_email):
+        await mode.remove(acme, made.person.cuil)
+        back = await mode.create(acme, order)
+        assert replace(back, state=made.state) == made
+        assert back.state.state is PersonState.ACTIVE
+        assert await code_of(lambda: mode.create(acme, AGAIN)) is (
+            ErrorCode.ALREADY_EXISTS
+        )
+
+    await api_services.login.login(made.person.cuil, made.password.encode(), ADDRESS)
+
+
+def test_language_that_is_left_out_is_left_as_it_was() -> None:
+    """A body without `idioma` asks for none, though a new signer has Spanish."""
+    assert wire.order({"cuil": str(AGAIN.cuil)}).locale is None
+    assert wire.order({"idioma": "es"}).locale == "es"
+
+
+async def test_removed_signer_is_nobody_elses(api_services: ApiServices) -> None:
+    """Nor do they come back under another name, address or language."""
+    mode = api_services.signers_for_tests
+    acme, other = [await asking(api_services, name) for name in ("acme", "other")]
+    made = await mode.create(acme, AGAIN)
+    await mode.remove(acme, made.person.cuil)
+
+    for whose, order in (
+        (other, AGAIN),
+        (acme, replace(AGAIN, name="Ana Paz")),
+        (acme, replace(AGAIN, email="eva@prueba.invalid")),
+        (acme, replace(AGAIN, locale="es")),
+        (acme, replace(AGAIN, cuil=cuils_of("98000002")[0])),
+    ):
+        refused = await code_of(partial(mode.create, whose, order))
+        assert refused is ErrorCode.ALREADY_EXISTS, order
+    assert await mode.page(acme.integrator.id, None, 9) == []
+
+
+async def test_removed_signer_who_comes_back_can_sign(
+    api_services: ApiServices,
+) -> None:
+    """Without a lock, and with another key where the last one is over."""
+    mode, acme = api_services.signers_for_tests, await asking(api_services, "acme")
+    made = await mode.create(acme, AGAIN)
+    person = made.person.id
+    async with api_services.store.write() as transaction:
+        await PersonStore(transaction).set_counted(person, 10, api_services.clock.now())
+        failed = tables.hsm_task.update().values(state=TaskState.FAILED.value)
+        await transaction.connection.execute(failed)
+    await mode.remove(acme, made.person.cuil)
+
+    await mode.create(acme, AGAIN)
+
+    async with api_services.store.read() as transaction:
+        secret = await PersonStore(transaction).signing_secret(person)
+        asked = await HsmTaskStore(transaction).open_for(person, TaskKind.ISSUE)
+    assert secret is not None
+    assert (secret.counted, secret.locked_at) == (0, None)
+    assert asked
+
+
+async def test_signers_who_come_back_are_no_more_than_others(
+    api_services: ApiServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two calls at once one brings them back; beyond the bound none does."""
+    mode, acme = api_services.signers_for_tests, await asking(api_services, "acme")
+    made = await mode.create(acme, AGAIN)
+    await _have_key(api_services, made.person.id)
+    await mode.remove(acme, made.person.cuil)
+
+    done = await asyncio.gather(
+        *(mode.create(acme, AGAIN) for _ in range(3)), return_exceptions=True
+    )
+    refused = [each.code for each in done if isinstance(each, ApplianceError)]
+    assert refused == [ErrorCode.ALREADY_EXISTS] * 2
+
+    await mode.remove(acme, made.person.cuil)
+    monkeypatch.setattr(signers_for_tests, "SIGNERS_AT_MOST", 0)
+    full = await code_of(lambda: mode.create(acme, AGAIN))
+    assert full is ErrorCode.TEST_SIGNERS_TOO_MANY
 
 
 async def test_in_prod_no_address_is_there(api_services: ApiServices) -> None:

@@ -103,6 +103,24 @@ def test_visit_key_is_in_the_part_that_no_server_gets(
     assert own == "http://127.0.0.1:8090/"
 
 
+@pytest.mark.parametrize("left", ["", "\n", "abc"])
+def test_visit_key_that_is_none_is_made_again(
+    settings_file: Path, target: Path, left: str
+) -> None:
+    """A full disk left the file empty; whole or not at all, it is its owner's."""
+    prepare(settings_file, target, ADDRESS)
+    path = settings_file.parent / network.VISIT_KEY
+    path.write_text(left)
+
+    with pytest.raises(SettingsError, match="holds no visit key"):
+        network.visit_address(load_settings(target), f"https://{ADDRESS}:8090")
+    prepare(settings_file, target, ADDRESS)
+
+    assert len(path.read_text()) >= 22
+    assert path.stat().st_mode & 0o077 == 0
+    assert [each.name for each in path.parent.glob(".new-*")] == []
+
+
 @pytest.mark.parametrize(
     ("line", "replaced"),
     [

@@ -121,6 +121,57 @@ async def test_status_lists_what_the_console_shows(
     assert "nothing that can be seen from here" in capsys.readouterr().out
 
 
+async def test_figures_that_may_not_be_read_are_told_of_with_what_they_hide(
+    sqlite_core: CoreFixture, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """No TSA is told to be well: one line for all roles, in doctor too."""
+    folder = sqlite_core.settings.metrics_dir
+    folder.mkdir(parents=True, exist_ok=True)
+    for role in ("api", "chores"):
+        # A folder that is a link is refused as one of another group is, to root too.
+        (folder / role).symlink_to(tmp_path)
+
+    await _tell(sqlite_core.settings, lambda item: item.belongs_to("tsas"))
+    said = capsys.readouterr().out
+    await _tell(sqlite_core.settings, lambda item: item.belongs_to("delivery"))
+
+    assert "workers" not in capsys.readouterr().out
+    (line,) = (each for each in said.splitlines() if each.startswith("warn"))
+    assert line.endswith(
+        "Not looked at: figures that cannot be read: api, chores -> Its user needs the "
+        "group rubrica-metrics: see docs/metrics.md."
+    )
+    told = list(look_at_health(["echo", said]))
+    assert [(each.mark, each.remedy) for each in told] == [
+        ("warn", "Its user needs the group rubrica-metrics: see docs/metrics.md.")
+    ]
+
+
+async def test_host_without_figures_here_is_not_told_to_be_well(
+    sqlite_core: CoreFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The record alone tells that it lives; which is no trouble."""
+    await beat(sqlite_core, "chores/second/1", "none", "", 0)
+
+    assert await _tell(sqlite_core.settings, lambda item: item.section == "tsas") == 0
+
+    said = capsys.readouterr().out
+    assert "none   figures of second: not looked at -> run rubrica status there" in said
+    (unseen,) = look_at_health(["echo", said])
+    assert (unseen.what, unseen.mark) == ("figures of second: not looked at", "none")
+
+
+def test_kind_of_hsm_is_not_known_where_nobody_signs() -> None:
+    """A profile of one's own may be on the signing host alone."""
+    command = ["sh", "-c", "echo 'hsm.profile: own.toml cannot be read' >&2; exit 78"]
+
+    (there,) = look_at_hsm_kind(command)
+    (elsewhere,) = look_at_hsm_kind(command, signs_here=False)
+
+    assert (there.mark, elsewhere.mark) == ("AMISS", "none")
+    assert elsewhere.what.startswith("not known here: hsm.profile: own.toml")
+
+
 @pytest.mark.parametrize(
     ("environment", "profile", "status", "said"),
     [

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 import time
 from collections.abc import Callable
@@ -104,6 +105,51 @@ def test_process_begins_anew_where_its_folder_went(tmp_path: Path) -> None:
     file.write()
     file.write()
     assert told(tmp_path)["rubrica_role_up", "api", "1"] == [({}, 1.0)]
+
+
+DAMAGED = "rubrica_document_damaged_timestamp_seconds"
+
+
+async def _began(folder: Path) -> float | None:
+    """Start a process's figures; when they say that a document was damaged."""
+    metrics.DOCUMENT_DAMAGED.set(math.nan)
+    async with handing_over(folder, "api", 1):
+        return metrics.REGISTRY.get_sample_value(DAMAGED)
+
+
+async def test_damaged_document_outlives_its_process(tmp_path: Path) -> None:
+    """A restart mends no document: health and alerts go on saying it."""
+    met = time.time() - 60
+    hand_over(tmp_path, "api", [*BUILD, 1], [DAMAGED, {}, met])
+
+    assert await _began(tmp_path) == met
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        [DAMAGED, {}, 0],
+        [DAMAGED, {}, -1],
+        [DAMAGED, {}, 1e300],
+        [DAMAGED, {}, math.nan],
+        [DAMAGED, {}, math.inf],
+        [DAMAGED, {}, "yesterday"],
+        [DAMAGED, {}, None],
+        [DAMAGED, {"role": "signing"}, 1],
+        [DAMAGED],
+        7,
+    ],
+)
+async def test_nonsense_of_an_earlier_process_is_not_taken_over(
+    tmp_path: Path, sample: object
+) -> None:
+    """Nor does it keep the process from starting."""
+    hand_over(tmp_path, "api", sample)
+
+    found = await _began(tmp_path)
+
+    assert found is not None
+    assert math.isnan(found)
 
 
 def _pipe(path: Path) -> None:

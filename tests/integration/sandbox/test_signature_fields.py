@@ -14,6 +14,7 @@ from appliance.documents.docmdp_policy import (
     check_permitted,
     lockout,
     nearest_permitted,
+    obstacle,
 )
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
@@ -28,6 +29,7 @@ from appliance.domain.documents import (
     signing_facts_to_json,
 )
 from appliance.domain.errors import (
+    FIELD_LOCKED,
     FIELD_READ_ONLY,
     ApplianceError,
     DocumentRefusedError,
@@ -413,6 +415,15 @@ def test_read_only_field_is_not_blamed_on_a_signature() -> None:
     assert refused.value.sentence == FIELD_READ_ONLY
     assert kept == seen.signing
     assert [field.read_only for field in kept.empty] == [False, True]
+
+
+def test_field_that_a_signature_locked_is_not_the_whole_document() -> None:
+    """Other fields and places may be left: its own sentence says so."""
+    found = obstacle(EmptyField("a", locked=True), Restriction.NO_VALUE)
+
+    assert found is not None
+    assert found.code is C.PDF_LOCKED
+    assert found.sentence == FIELD_LOCKED
 
 
 def test_nobody_locks_out_who_signs_after() -> None:

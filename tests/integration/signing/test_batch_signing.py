@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import RequestBatchId, RequestId, new_id
-from appliance.domain.requests.batch import BatchItem, BatchOutcome, SignBatch
+from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
+from appliance.domain.ids import BatchId, RequestBatchId, RequestId, new_id
+from appliance.domain.requests.batch import BatchItem, BatchOutcome, BatchRow, SignBatch
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.keys.key_encryption import open_seal
 from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore
+from appliance.signing.batch_store import BatchStore
 from appliance.signing.claims import Publication
 from appliance.signing.expiry import ExpiryJob
 from tests.integration.signing.batch_front import BatchFront, batch_front_of
@@ -517,3 +518,26 @@ async def test_expired_batch_goes_back_but_what_is_signed(
         "ACTIVATION_EXPIRED",
         "ACTIVATION_EXPIRED",
     ]
+
+
+async def test_refusal_that_is_kept_says_the_same_later(
+    sqlite_core: CoreFixture,
+) -> None:
+    """Also where its sentence is not that of its code."""
+    signer = await sqlite_core.add_signer()
+    whole, away = BatchId(new_id()), DocumentsAwayError()
+    refused: dict[RequestId, ApplianceError] = {RequestId(1): away}
+    row = BatchRow(
+        whole,
+        signer.person,
+        (RequestId(1),),
+        SignParameters(),
+        refused,
+        sqlite_core.now,
+    )
+    async with sqlite_core.store.write() as transaction:
+        await BatchStore(transaction).put(row)
+        kept = await BatchStore(transaction).get(whole)
+
+    assert kept is not None
+    assert str(kept.refused[RequestId(1)]) == str(away)

@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from appliance.cli.demo.host_files import host_address
+from appliance.cli.installation.trial_ports import TrialPorts
 from appliance.core.system.held_listeners import (
     VARIABLE,
     close_held,
@@ -171,6 +172,44 @@ def test_listener_is_taken_once_by_its_address(held: socket.socket) -> None:
     assert (taken.fileno(), taken.get_inheritable()) == (number, False)
     assert take_held(address) is None
     taken.close()
+
+
+@pytest.fixture
+def two_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every name is that of ::1 first, and of 127.0.0.1."""
+
+    def found(_host: str, port: int, **_: object) -> list[tuple[object, ...]]:
+        return [
+            (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0)),
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)),
+        ]
+
+    monkeypatch.setattr("socket.getaddrinfo", found)
+
+
+@pytest.mark.usefixtures("two_addresses")
+def test_name_of_a_host_stands_for_each_of_its_addresses(held: socket.socket) -> None:
+    """`localhost` is ::1 first on some machines, and listened on as 127.0.0.1."""
+    port = held.getsockname()[1]
+    number = held.detach()
+
+    taken = take_held(f"localhost:{port}")
+
+    assert taken is not None
+    assert taken.fileno() == number
+    taken.close()
+
+
+@pytest.mark.usefixtures("two_addresses")
+def test_port_of_a_name_is_opened_once() -> None:
+    """Settings that say `localhost` have the port that was chosen for them."""
+    with TrialPorts() as ports:
+        port = ports.choose("api", free_port())
+        chosen = ports.listeners["api"]
+
+        ports.open("site", f"localhost:{port}")
+
+        assert dict(ports.listeners) == {"api": chosen}
 
 
 def test_name_tells_the_address_of_a_new_site(

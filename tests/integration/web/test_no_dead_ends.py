@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from quart import Quart, g
 
-from appliance.api import pages
+from appliance.api import ayuda, pages
 from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.web import i18n
@@ -18,7 +18,7 @@ from tests.support.installation.installation import Installation
 _CONTACT: Final = "Mesa de ayuda, interno 12"
 _ERROR_PAGES: Final[dict[str, list[dict[str, Any]]]] = {
     "alta_error.html": [{"link": True}, {"link": False}],
-    "ayuda_error.html": [{}],
+    "ayuda_error.html": [{"is_withdrawal": True}, {"is_withdrawal": False}],
     "revocar_error.html": [{}],
     "error.html": [
         {"link_over": over, "programs": programs, "reference": "r-1"}
@@ -27,8 +27,18 @@ _ERROR_PAGES: Final[dict[str, list[dict[str, Any]]]] = {
 }
 """Templates that say an error, and what else each is given."""
 _LINK: Final = re.compile(r'<a href="(?!\?lang=)[^"]*">[^<]+</a>')
+_KEPT: Final = {"es": "tu pedido sigue como estaba", "en": "your request is as it was"}
+_LOST: Final = {"es": "no quedó guardado", "en": "Nothing was filed"}
 _ENDS: Final = ("alta_hecha", "alta_otra_vez", "revocar_hecha", "verificar_nada")
 """Pages at the end of a way on which something did not go as wanted."""
+
+
+class _Spent:
+    """The rate of an address that has asked too often."""
+
+    def count(self, _address: str) -> None:
+        """Refuse whoever asks."""
+        raise ApplianceError(ErrorCode.RATE_LIMITED)
 
 
 @pytest.fixture
@@ -66,6 +76,28 @@ async def test_each_error_has_words_a_link_and_whom_to_ask(
                 assert re.search(r"<h1>[^<]+</h1>", main), (code, lang)
                 assert _LINK.search(main), (code, lang, "no link")
                 assert _CONTACT in main, (code, lang, "nobody to ask")
+
+
+@pytest.mark.parametrize("lang", i18n.LANGUAGES)
+async def test_failed_withdrawal_says_that_the_request_stays(
+    app: Quart, lang: str
+) -> None:
+    """Not that nothing was filed: whoever opens the link wants a request to go."""
+    app.extensions[ayuda.RATE] = _Spent()
+    client, headers = app.test_client(), {"Accept-Language": lang}
+    form = {"motivo": "otro", "cuil": "20-05536168-2", "correo": "ana@demo.example"}
+    said = {}
+    for path in ("/ayuda/retirar/7", "/ayuda"):
+        answer = await client.post(path, form=form, headers=headers)
+        assert answer.status_code == 429
+        said[path] = await answer.get_data(as_text=True)
+
+    for path, own, other in (
+        ("/ayuda/retirar/7", _KEPT[lang], _LOST[lang]),
+        ("/ayuda", _LOST[lang], _KEPT[lang]),
+    ):
+        assert own in said[path]
+        assert other not in said[path]
 
 
 def test_each_page_that_ends_a_way_names_whom_to_ask() -> None:

@@ -344,9 +344,14 @@ async def axe_everywhere(page: Page, *, colours: bool = False) -> list[str]:
     return [line for frame in page.frames for line in await axe(frame, colours=colours)]
 
 
-_HAS_WIDTH: Final = """(width) => new Promise((done) => {
-  const look = () => document.documentElement.clientWidth === width
-    ? done() : setTimeout(look, 10);
+_HAS_WIDTH: Final = """(width) => new Promise((done, fail) => {
+  const since = performance.now();
+  const look = () => {
+    const { clientWidth } = document.documentElement;
+    if (clientWidth === width) done();
+    else if (performance.now() - since > 60_000) fail(`${clientWidth} px wide`);
+    else setTimeout(look, 10);
+  };
   look();
 })"""
 """A frame of another site hears of its size a little later."""

@@ -190,8 +190,8 @@ INSIDE: Final[Mapping[str, bytes]] = {
         o6=b"<</Type/StructElem/S/Note/P 5 0 R/Ref[6 0 R]>>",
     ),
 }
+"""Documents that are whole: nothing is to be told of them."""
 AMBIGUOUS_KEYS: Final = frozenset(
     {"file without a name", "specification of nothing", "file that is none"}
 )
 """Those of `INSIDE` whose /F is none of a file, but a filter to some programs."""
-"""Documents that are whole: nothing is to be told of them."""

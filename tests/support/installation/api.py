@@ -199,6 +199,7 @@ async def open_api(
                 tasks,
                 clock,
                 settings.environment,
+                services.issuing,
             ),
         }
         yield ApiServices(**{**parts_of(services), **played})

@@ -13,6 +13,7 @@ import schemathesis
 
 from appliance.api.openapi.document import OPERATIONS, openapi_document
 from appliance.api.openapi.meanings import MEANINGS
+from appliance.domain.errors import ErrorCode
 from appliance.web import i18n
 
 _ROUTES = Path(__file__).parents[2] / "vectors/names/routes.json"
@@ -111,6 +112,15 @@ def test_every_answer_has_a_shape() -> None:
             for status, response in operation["responses"].items():
                 empty = status in {"204", "304"}
                 assert ("content" in response) is not empty, (method, path, status)
+
+
+def test_every_answer_in_part_can_be_asked_for() -> None:
+    """By `Range` and `If-Range`, where there is 206 and nowhere else."""
+    for each in OPERATIONS:
+        asked = {one.name for one in each.parameters if one.place == "header"}
+        in_part = any(one.status == 206 for one in each.told)
+        assert ({"Range", "If-Range"} <= asked) is in_part, each.name
+        assert (ErrorCode.RANGE_UNSATISFIABLE in each.codes) is in_part, each.name
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)

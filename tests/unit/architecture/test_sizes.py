@@ -23,6 +23,7 @@ MANY_DEPENDENCIES = {
     "Login": "two keys of personal data",
     "PasswordChange": "both passwords, and the key of personal data",
     "People": "as an enrolment, by an operator",
+    "SignersForTests": "makes somebody up, or back: their person, key and certificate",
     "Signing": "the path of a signature reads in one class",
     "ValidationSource": "three sources of validation material, and how long to wait",
 }

@@ -426,6 +426,69 @@ async def test_strangers_use_their_part_of_the_time_and_rest_between() -> None:
 
 
 @in_played_time
+async def test_strangers_do_not_rest_for_a_slow_database() -> None:
+    """A place that was held for half a minute costs them what a second does."""
+    now = asyncio.get_running_loop().time
+    limits = FairLimits(places=2, per_share=2, per_party=2, group_part=0.1)
+    queue = FairQueue(limits, "test", now)
+
+    async with queue.place(stranger(1)):
+        await asyncio.sleep(30)
+    ended = now()
+
+    async with queue.place(stranger(2)):
+        assert now() == ended
+
+
+@in_played_time
+@pytest.mark.parametrize(
+    ("code", "rest_s"),
+    [
+        (ErrorCode.STORE_UNAVAILABLE, 0),
+        (ErrorCode.OVERLOADED, 0),
+        (ErrorCode.LOGIN_FAILED, 0.9),
+    ],
+)
+async def test_strangers_rest_for_nothing_that_was_not_done(
+    code: ErrorCode, rest_s: float
+) -> None:
+    """Without a database nothing was used; a refusal is work."""
+    now = asyncio.get_running_loop().time
+    limits = FairLimits(places=2, per_share=2, per_party=2, group_part=0.25)
+    queue = FairQueue(limits, "test", now)
+
+    async def fail() -> None:
+        async with queue.place(stranger(1)):
+            await asyncio.sleep(0.9)
+            raise ApplianceError(code)
+
+    with pytest.raises(ApplianceError):
+        await fail()
+    ended = now()
+
+    async with queue.place(stranger(2)):
+        assert now() - ended == pytest.approx(rest_s)
+
+
+@in_played_time
+async def test_strangers_do_not_rest_for_what_they_waited_for_a_core() -> None:
+    """A place is held meanwhile; its group rests for the work that begins then."""
+    now = asyncio.get_running_loop().time
+    limits = FairLimits(places=1, per_share=1, per_party=1, group_part=0.25)
+    queue = FairQueue(limits, "test", now)
+
+    place = await queue.acquire(stranger(1))
+    await asyncio.sleep(0.8)
+    place.begin()
+    await asyncio.sleep(0.1)
+    place.release()
+    ended = now()
+
+    async with queue.place(stranger(2)):
+        assert now() - ended == pytest.approx(0.3)
+
+
+@in_played_time
 async def test_strangers_that_come_seldom_rest_for_nobody() -> None:
     """Whoever comes after the rest of the one before finds the place free."""
     now = asyncio.get_running_loop().time

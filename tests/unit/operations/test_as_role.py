@@ -407,6 +407,28 @@ def test_first_worker_that_is_masked_leaves_the_others_unit(
 
 
 @pytest.mark.parametrize(
+    ("command", "groups"),
+    [("status", "rubrica rubrica-metrics"), ("documents check", "rubrica")],
+)
+def test_command_that_reads_figures_has_the_group_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, groups: str
+) -> None:
+    """Roles' figures are for that group alone; no other command has it."""
+    systemctl = tmp_path / "systemctl"
+    systemctl.write_text("#!/bin/sh\necho '[Service]'\n")
+    systemctl.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("sys.argv", ["rubrica", *command.split()])
+    executed: list[str] = []
+    monkeypatch.setattr("os.execvp", lambda _, words: executed.extend(words))
+
+    as_role()
+
+    assert f"--property=SupplementaryGroups={groups}" in executed
+
+
+@pytest.mark.parametrize(
     ("line", "user", "refused"),
     [
         ("integrator list", 0, True),

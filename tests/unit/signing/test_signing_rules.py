@@ -5,7 +5,12 @@ from dataclasses import replace
 import pytest
 
 from appliance.domain.documents import Damage, Repair
-from appliance.domain.errors import ApplianceError, ErrorCode, RequestFailedError
+from appliance.domain.errors import (
+    ApplianceError,
+    DocumentsAwayError,
+    ErrorCode,
+    RequestFailedError,
+)
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.requests.request import (
     RequestView,
@@ -134,3 +139,10 @@ def test_code_that_passes_is_final_for_a_failed_request(
 
     assert refused.value.code is code
     assert isinstance(refused.value, RequestFailedError) is is_final
+
+
+def test_recorded_store_is_that_of_documents() -> None:
+    """Without a database nothing could have been recorded."""
+    given_back = view(RequestState.PENDING, OURS, ErrorCode.STORE_UNAVAILABLE.value)
+    with pytest.raises(DocumentsAwayError):
+        standing(given_back, None, OURS)

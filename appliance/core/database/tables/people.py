@@ -64,17 +64,18 @@ person_vouch = Table(
 
 # What a person asked an officer for who cannot sign. One row a person: whoever asks
 # again uses it again, so that strangers cannot fill the table.
+# Of each person one with a proof and one without, so that neither changes the other.
 help_request = Table(
     "help_request",
     metadata,
     Column("person", Id, ForeignKey("person.id"), primary_key=True),
-    # Another one each time that it is opened.
+    # Another one each time that it is opened, or its topic changes.
     Column("id", Id, nullable=False),
     Column("topic", String(16), nullable=False),
     # The integrator in whose frame it was asked; null: on the public page.
     Column("integrator", Id, ForeignKey("integrator.id")),
     # Whether a right code came before it.
-    Column("proven", Boolean, nullable=False),
+    Column("proven", Boolean, primary_key=True),
     # HMAC of the code of the link by which the person withdraws it.
     Column("code_index", String(64), nullable=False, unique=True),
     Column("asked", Instant, nullable=False),

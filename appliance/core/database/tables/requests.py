@@ -31,7 +31,10 @@ signing_process = Table(
     Column("metadata", JsonText),
     Column("language", String(8)),
     Column("message", Text),
+    # The failed process in whose place it was asked for, which has one such at most.
+    Column("replaces", Id),
     Index("ix_signing_process_reference", "reference"),
+    Index("ix_signing_process_replaces", "replaces", unique=True),
     Index(
         "ix_signing_process_integrator_unique_reference",
         "integrator",

@@ -30,7 +30,8 @@ class TestSigners(Resource[R]):
 
         Args:
             nombre: made up unless given, as all of it.
-            cuil: 11 digits with or without dashes.
+            cuil: 11 digits with or without dashes; of one who was deleted: they are
+                back, with the passwords of before.
             email: where nothing is sent to.
             idioma: of their mails.
         """
