@@ -114,6 +114,7 @@ install_locks() {
   rm -f "$venv"/.part-?
   ((status == 0)) || return "$status"
   "${pip[@]}" check
+  say "compiling what was installed"
   "$venv/bin/python" -m compileall -q -j 0 "$venv/lib" >/dev/null || true
 }
 
@@ -126,6 +127,7 @@ ensure_venv() {
   # An environment has absolute paths inside: a copied or moved one is no use.
   if [[ $(cat "$venv/.made-for" 2>/dev/null) != "$root" ]] ||
     ! "$venv/bin/python" -c '' 2>/dev/null; then
+    say "making a Python environment in .venv"
     rm -rf "$venv"
     "$(find_python)" -m venv "$venv"
     printf '%s\n' "$root" >"$venv/.made-for"
@@ -136,7 +138,7 @@ ensure_venv() {
     [[ $(cat "$stamp" 2>/dev/null) == "$sum" ]] || stale+=("$lock")
   done
   if ((${#stale[@]})); then
-    say "installing ${stale[*]}"
+    say "installing ${stale[*]}: a minute or two"
     install_locks "$venv" "${stale[@]/#/$root/}"
     for lock in "${stale[@]}"; do
       sha256sum <"$root/$lock" >"$venv/.installed-$lock"
