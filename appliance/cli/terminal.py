@@ -2,7 +2,6 @@
 
 import argparse
 import getpass
-import logging
 import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -50,9 +49,24 @@ def log_to_stderr() -> None:
     """Keep the log out of what the command answers, which programs may read."""
     import structlog  # noqa: PLC0415 (heavy)
 
+    class Warnings(structlog.PrintLogger):
+        """Prints what is out of the ordinary: a person reads along."""
+
+        def info(self, message: str) -> None:
+            """Leave it out."""
+
+        debug = info
+
+    # Never the local variables of a frame: passwords are among them.
+    plain = structlog.dev.plain_traceback
     structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.dev.ConsoleRenderer(colors=False, exception_formatter=plain),
+        ],
+        logger_factory=lambda *_: Warnings(sys.stderr),
     )
 
 

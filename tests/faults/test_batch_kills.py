@@ -108,7 +108,10 @@ def test_batch_whose_workers_die_is_signed_in_order(
     if is_one:
         assert signed_in_order(ledger, good) == good
     assert signed_in_order(ledger, [alone, freezing]) == [alone, freezing]
-    assert ledger.attempts(killing) == [INTERRUPTED] * (2 if is_one else 1) + [DONE]
+    # Twice where both were of one group, whose size follows the pace of the machine.
+    *interrupted, last = ledger.attempts(killing)
+    assert last == DONE
+    assert interrupted in ([INTERRUPTED], [INTERRUPTED] * 2)
     assert ledger.attempts(freezing) == [INTERRUPTED, DONE]
     # One check for the whole batch, and one to mend what failed of it.
     slots = Counter(row.person for row in ledger.of(tables.attempt_slot))

@@ -296,7 +296,7 @@ def test_restart_in_the_midst_keeps_all(
         assert sqlite_appliance.stop() == 0
         sqlite_appliance.start()
 
-    assert_sound(crowd, before=before)
+    assert_sound(crowd, before=before, is_restarted=True)
     after = {
         row.id for row in read_ledger(sqlite_appliance).with_state(RequestState.SIGNED)
     }

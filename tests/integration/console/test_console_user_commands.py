@@ -41,7 +41,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     def command(*args: str) -> tuple[int, str]:
         status = main(["--settings", str(settings), *args])
         said = capsys.readouterr()
-        return status, said.out + said.err
+        return status, said.err + said.out
 
     assert command("migrate")[0] == 0
     for name in ("eva", "marta"):

@@ -80,7 +80,9 @@ async def test_documents_of_before_are_encrypted_though_killed(
 
     with acme_folder.begin("documents", "encrypt") as process:
         assert process.stderr is not None
-        process.stderr.readline()
+        # After what the log has to say: Redis is away.
+        while "documents" not in process.stderr.readline():
+            assert process.poll() is None
         os.kill(process.pid, signal.SIGKILL)
     halfway = len(acme_folder.plain())
     said = acme_folder.run("documents", "encrypt", status=1)
