@@ -100,8 +100,8 @@ def test_picture_that_is_too_large_is_refused(
 def test_ways_to_start_are_those_of_the_script(page: Path) -> None:
     """Every `./quickstart --…` that is told is one; the script says which there are."""
     said = subprocess.run(
-        [ROOT / "quickstart", "--help"], capture_output=True, text=True, check=False
-    ).stderr
+        [ROOT / "quickstart", "--help"], capture_output=True, text=True, check=True
+    ).stdout
     told = re.findall(r"\./quickstart (--[a-z]+)", page.read_text("utf-8"))
 
     assert told
