@@ -165,6 +165,7 @@ def _boot(page: FramePage, *, is_reloaded: bool) -> dict[str, object]:
         "pdfjs": f"{assets.base}/pdfjs",
         "home": core().settings.web.base_url,
         "help": core().settings.help_url,
+        "revocation": core().settings.revocation_url,
         "installation": core().settings.installation,
         "contact": core().settings.contact,
         "contactHref": core().settings.contact_href,

@@ -178,8 +178,8 @@ export class Stage {
 
   /** Whom the signer asks who gets no further. */
   get #desk() {
-    const { installation, contact, contactHref, help: url, mailed } = this._boot;
-    return { installation, contact, contactHref, url, mailed };
+    const { installation, contact, contactHref, help: url, revocation, mailed } = this._boot;
+    return { installation, contact, contactHref, url, revocation, mailed };
   }
 
   /**

@@ -528,6 +528,9 @@ export function help({ topic, desk, ask, back }) {
     name: "help",
     title,
     body: [
+      topic === "phone" && h("p", { class: "warning" },
+        t("If someone has your phone and may know your passwords, do not wait:"), " ",
+        h("a", { href: desk.revocation, target: "_blank", rel: "noopener noreferrer" }, t("revoke your certificate with your PIN"))),
       facts([[t("Lost"), lost], [t("Stays"), stays]]),
       h("p", {}, t("An officer of {installation} gets your request and checks that it is you before anything changes.", desk)),
       h("p", {}, h("a", { href: desk.url, target: "_blank", rel: "noopener noreferrer" }, t("All about help to sign"))),

@@ -272,6 +272,7 @@ async def test_boot_data_are_no_secret(frame: Frame) -> None:
         "pdfjs",
         "home",
         "help",
+        "revocation",
         "mailed",
         "installation",
         "contact",
