@@ -53,7 +53,7 @@ TITLES: Final[Mapping[str, str]] = {
     "RubricaPoolFull": N_("A limit is turning callers away"),
     "RubricaWebhooksFail": N_("Webhooks are not being delivered"),
     "RubricaMailFails": N_("Mail is not being delivered"),
-    "RubricaSignersRevoked": N_("Requests wait for someone who cannot sign"),
+    "RubricaSignersRevoked": N_("Signers who cannot sign have requests waiting"),
     "RubricaSoftwareHsm": N_("Production keys are in a software token"),
     "RubricaDocumentDamaged": N_("A stored document is missing or damaged"),
 }
@@ -64,7 +64,7 @@ REMEDIES: Final[Mapping[str, str]] = {
         "console can reach it."
     ),
     "RubricaRoleDown": N_(
-        "It gives no sign of life: look at its journal on that host, and start it."
+        "It gives no sign of life: look at its journal on that host, and restart it."
     ),
     "RubricaFiguresRefused": N_(
         "Its figures cannot be read, or not all: restart it if its version is another "

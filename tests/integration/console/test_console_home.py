@@ -288,7 +288,7 @@ _HURTS: list[tuple[Hurt, str, str, str]] = [
     (webhook_stopped, "wait", "Hay webhooks que no se entregan", "delivery"),
     (mail_refused, "wait", "Hay correos que no se entregan", "delivery"),
     (mail_retried, "wait", "Hay correos que no se entregan", "delivery"),
-    (signer_revoked, "wait", "Hay solicitudes que esperan a alguien", "delivery"),
+    (signer_revoked, "wait", "Hay firmantes que no pueden firmar", "delivery"),
 ]
 
 
