@@ -235,6 +235,7 @@ async def test_names_of_steps_stand_in_one_line(reading: Frame) -> None:
     for other in ("English", "Español"):
         await settled(reading)
         for name in await reading.locator("#progress li span").all():
+            await expect(name).to_be_visible()
             assert await name.evaluate(_LINES) == 1
         await reading.get_by_role("button", name=other).click()
         lang = "en" if other == "English" else "es-AR"

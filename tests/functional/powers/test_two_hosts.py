@@ -8,7 +8,6 @@ Source: docs/keys.md "The journal of a host".
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import psutil
 import pytest
@@ -26,7 +25,7 @@ from tests.functional.powers.writer_scene import (
     unexplained,
 )
 from tests.support.appliance.appliance import Appliance
-from tests.support.faults.fault_injection import held, until
+from tests.support.faults.fault_injection import held, standing_still, until
 from tests.support.faults.theft import write
 from tests.support.hosts.second_signing_host import (
     SECOND,
@@ -55,16 +54,6 @@ def second(appliance: Appliance) -> Iterator[psutil.Process]:
         yield worker
 
 
-@contextmanager
-def stopped(worker: psutil.Process) -> Iterator[None]:
-    """Have the second host's worker stand still meanwhile."""
-    worker.suspend()
-    try:
-        yield
-    finally:
-        worker.resume()
-
-
 def users(kept: Kept) -> list[str]:
     """Hosts that used the key for the consent, in their order."""
     rows = rows_of(
@@ -83,14 +72,14 @@ def test_consent_opens_once_on_each_host_and_is_told_of(
     """The second host signs; rows put back, the first one signs the same again."""
     person = appliance.new_person()
     with held(appliance):
-        with stopped(second):
+        with standing_still(appliance, [second]):
             kept = consented(appliance, person)
         assert {seal.host for seal in kept.seals} == {own_name(), SECOND}
         until(kept.over)
     assert kept.state == RequestState.SIGNED.value
     assert unexplained(appliance, request=kept.request) == set()
 
-    with stopped(second):
+    with standing_still(appliance, [second]):
         write(appliance, *kept.put_back())
         until(kept.over)
     assert kept.state == RequestState.SIGNED.value

@@ -9,7 +9,6 @@ Source: docs/keys.md "Which hosts a front believes", "The journal of a host".
 
 import json
 import secrets
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -27,7 +26,7 @@ from tests.functional.powers.test_k01_thief_with_the_pin import THIEF, forge, pl
 from tests.functional.powers.test_k13_one_use import Kept, kept_rows
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.documents import pdfs
-from tests.support.faults.fault_injection import until
+from tests.support.faults.fault_injection import standing_still, until
 from tests.support.faults.theft import read_rows, write
 from tests.support.hosts.network import can_make_networks
 from tests.support.hosts.several_hosts import HostCluster
@@ -59,15 +58,8 @@ def victim(site: HostCluster) -> TestPerson:
 @contextmanager
 def still(site: HostCluster, *names: str) -> Iterator[None]:
     """Have the signing workers of some hosts stand still."""
-    processes = [_signing(site, name) for name in names]
-    for process in processes:
-        process.suspend()
-    until(lambda: all(each.status() == psutil.STATUS_STOPPED for each in processes))
-    try:
+    with standing_still(site.operator, [_signing(site, name) for name in names]):
         yield
-    finally:
-        for process in processes:
-            process.send_signal(signal.SIGCONT)
 
 
 def _signing(site: HostCluster, name: str) -> psutil.Process:
@@ -138,9 +130,11 @@ def test_key_in_the_name_of_one_host_leaves_the_other_alone(
     true = [row for row in read_rows(site.operator, _KEY) if row.host == host]
     with still(site, *HOSTS):
         write(site.operator, update(_KEY).where(ours).values(public=mine))
-        kept = consented(site, victim)
-        sealed = hosts_of(kept)
-        write(site.operator, *(_as_it_was(row) for row in true))
+        try:
+            kept = consented(site, victim)
+            sealed = hosts_of(kept)
+        finally:
+            write(site.operator, *(_as_it_was(row) for row in true))
 
     assert set(sealed) == {other(host)}
     assert mine not in sealed.values()

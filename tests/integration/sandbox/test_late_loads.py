@@ -38,7 +38,8 @@ from tests.support.services.watched_sandbox import (
 )
 from worker.pades.appearance.fonts import StampFonts
 
-pytestmark = pytest.mark.full
+# Under strace, and among other tests, all operations over one group take minutes.
+pytestmark = [pytest.mark.full, pytest.mark.timeout(3600)]
 _SAMPLE = 4
 """Of the corpora each fourth file; all of them run behind ./check --long."""
 

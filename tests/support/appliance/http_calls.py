@@ -5,10 +5,12 @@ import io
 import json
 import re
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -111,6 +113,15 @@ def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     """Make calls in parallel; gives what each gave, in order."""
     with ThreadPoolExecutor(len(calls)) as pool:
         return [future.result() for future in [pool.submit(call) for call in calls]]
+
+
+def let_in(call: Callable[[], httpx.Response]) -> httpx.Response:
+    """Make a call again as long as there is no room for it, when it is told to."""
+    deadline = time.monotonic() + CALL_S
+    while (answer := call()).status_code == HTTPStatus.SERVICE_UNAVAILABLE:
+        assert time.monotonic() < deadline, answer.text
+        time.sleep(float(answer.headers["Retry-After"]))
+    return answer
 
 
 def code_of(appliance: Appliance, person: TestPerson) -> str:

@@ -11,19 +11,23 @@ import fcntl
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import psutil
+from sqlalchemy import text, update
 
 from appliance.core.database.engines import open_engines
+from appliance.core.database.tables import worker_status
 from appliance.domain.vocab import IntentState, RequestState
 from hsm_config.profile import load_profile
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.ledger import read_intents, read_ledger
 from tests.support.faults.retrying_callers import BROKEN, LET_IN, Crowd
+from tests.support.faults.theft import write
 from tests.support.hsm.pkcs11_shim import Pkcs11Shim
 from tests.support.processes.event_loops import run_apart
 from tests.support.processes.scratch import short_folder
@@ -35,8 +39,19 @@ LONGEST_S: Final = 25.0
 For long tests, which have the machine to themselves; elsewhere callers are patient.
 """
 _PATIENCE_S: Final = 300.0
+_LONG_WRITE_S: Final = 0.5
+"""What is open for longer belongs to who stands still; else one looks again."""
+_OPEN_WRITES: Final = text(
+    "SELECT virtualtransaction FROM pg_locks JOIN pg_stat_activity USING (pid)"
+    " WHERE locktype = 'transactionid' AND granted AND datname = current_database()"
+    " AND pid <> pg_backend_pid()"
+)
 _LOOK_S: Final = 0.1
 """Between two looks; one may open the record, which takes its time."""
+_ALIVE_LATER: Final = update(worker_status).values(
+    # By the database's clock; a worker that goes on says its own time again.
+    at=datetime(9000, 1, 1, tzinfo=UTC)
+)
 NO_REDIS: Final = '[redis]\nurl = "redis://127.0.0.1:1/0"'
 """Settings with an address where nobody listens."""
 
@@ -132,9 +147,13 @@ def frozen(appliance: Appliance) -> list[psutil.Process]:
 
 
 def _may_write(appliance: Appliance) -> bool:
-    """Whether nobody keeps others from writing to SQLite; PostgreSQL lets many."""
+    """Whether nobody who stands still keeps others from writing."""
     if appliance.settings.database.url != "sqlite":
-        return True
+        before = _writing(appliance)
+        if not before:
+            return True
+        time.sleep(_LONG_WRITE_S)
+        return not before & _writing(appliance)
     path = appliance.folder / "rubrica.db"
     if not _turn_comes(path.with_name(f"{path.name}-turn")):
         return False
@@ -145,6 +164,20 @@ def _may_write(appliance: Appliance) -> bool:
             return False
         connection.rollback()
     return True
+
+
+def _writing(appliance: Appliance) -> set[str]:
+    """Transactions of PostgreSQL that have written or locked a row, and are open."""
+
+    async def run() -> set[str]:
+        engines = open_engines(appliance.settings)
+        try:
+            async with engines.writer.connect() as connection:
+                return set((await connection.execute(_OPEN_WRITES)).scalars())
+        finally:
+            await engines.dispose()
+
+    return run_apart(run())
 
 
 def _turn_comes(path: Path) -> bool:
@@ -175,25 +208,42 @@ def _stands_still(process: psutil.Process) -> bool:
 def held(appliance: Appliance, role: str = "signing") -> Iterator[list[psutil.Process]]:
     """Workers of a role that do not get on with their work."""
     workers: list[psutil.Process] = appliance.children(role)
+    with standing_still(appliance, workers):
+        yield workers
+
+
+@contextmanager
+def standing_still(
+    appliance: Appliance, processes: Sequence[psutil.Process]
+) -> Iterator[None]:
+    """Have processes stand still, none of them within a write that others wait for.
+
+    Signing workers of all hosts count as alive meanwhile, however long it takes: fronts
+    go on sealing to their hosts.
+
+    Args:
+        appliance: whose database they write to.
+        processes: of it, also on other hosts.
+    """
 
     def stopped() -> bool:
-        for worker in workers:
-            worker.suspend()
+        for each in processes:
+            each.suspend()
         # What waits for a processor stops when it gets one, and may take a lock before.
-        until(lambda: all(map(_stands_still, workers)))
+        until(lambda: all(map(_stands_still, processes)))
         if _may_write(appliance):
             return True
-        # One of them was stopped in the midst of writing, which keeps all others out.
-        for worker in workers:
-            worker.resume()
+        for each in processes:
+            each.resume()
         return False
 
-    until(stopped)
     try:
-        yield workers
+        until(stopped)
+        write(appliance, _ALIVE_LATER)
+        yield
     finally:
-        for worker in workers:
-            worker.resume()
+        for each in processes:
+            each.resume()
 
 
 def is_alive(process: psutil.Process) -> bool:

@@ -94,7 +94,7 @@ class SandboxServer:
     def probe(self, name: str, pdf: bytes = b"%PDF") -> dict[str, Any]:
         """Run a probe in a job, and return what it says."""
         request = encode({"operation": name, "params": {}})
-        reply = self.client._run(request, pdf, time.monotonic() + _START_S)
+        reply = self.client._run(request, pdf, time.monotonic() + _ANSWER_S)
         result: dict[str, Any] = reply.head["result"]
         return result
 
