@@ -20,6 +20,15 @@ function enhance() {
   }
 }
 
+/** Begins in the field that the page is for, where all that stands above it stays in view. */
+function begin() {
+  const form = document.querySelector("[data-begins]");
+  const field = form && document.getElementById(form.dataset.begins);
+  if (!field || field.getBoundingClientRect().bottom > innerHeight || scrollY > 0) return;
+  // Where somebody has begun elsewhere meanwhile, they go on there.
+  if (document.activeElement === document.body) field.focus({ preventScroll: true });
+}
+
 let waits = false;
 
 /**
@@ -169,3 +178,4 @@ document.addEventListener("change", (event) => {
 });
 
 enhance();
+begin();
