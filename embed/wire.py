@@ -45,7 +45,7 @@ from appliance.domain.requests.request_batch import BatchDocument
 from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.vocab import HelpTopic, RequestState
 from appliance.web import i18n, problems
-from appliance.web.document_warnings import DAMAGES, FINDINGS
+from appliance.web.document_warnings import DAMAGES, FINDINGS, field_obstacle
 from embed.fields import described, first_fault
 from embed.protocol import INIT_FIELDS, USER_FIELDS
 
@@ -437,7 +437,7 @@ def _field(
         "name": field.name,
         "page": field.page,
         "box": box,
-        "obstacle": found and i18n.said(found, lang),
+        "obstacle": found and i18n.translate(lang, field_obstacle(found)),
     }
 
 

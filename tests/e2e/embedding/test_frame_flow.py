@@ -425,7 +425,7 @@ async def test_field_of_the_document_is_chosen(
     barred_field = frame.get_by_label("a.tres")
     await expect(barred_field).to_be_disabled()
     entry = frame.locator("label").filter(has=barred_field)
-    await expect(entry).to_contain_text("El campo de firma es de solo lectura.")
+    await expect(entry).to_contain_text("Quien hizo el documento no permite firmar acá")
     await expect(frame.locator(".own-field")).to_have_count(2)
     await tab_to(page, frame.locator("input[value=bottomLeft]"))
     for _ in range(4):
