@@ -411,7 +411,7 @@ async def open_front(
             ),
             frame_signing=frame_signing,
             frame_batches=EmbedSessionBatches(
-                store, frame_signing, signing, requests, progress
+                store, frame_signing, signing, requests, progress, views
             ),
             verification=Verification(
                 store,

@@ -445,9 +445,14 @@ export function done({ session, handedOver, save }) {
   };
 }
 
-/** The public page of the signature: what it says, anybody may see. */
-function verification(url) {
-  return h("a", { href: url, target: "_blank", rel: "noopener noreferrer" },
+/**
+ * The public page of the signature: what it says, anybody may see.
+ * @param {string} url
+ * @param {string} [name] of the document, where there are several.
+ */
+export function verification(url, name) {
+  const label = name ? t("Verification page of {name}", { name }) : null;
+  return h("a", { href: url, target: "_blank", rel: "noopener noreferrer", "aria-label": label },
     t("Verification page"));
 }
 
