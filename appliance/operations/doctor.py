@@ -76,6 +76,8 @@ _OF_THE_RECORD: Final = frozenset(
     }
 )
 """What nothing is told of while the database is away, but that it is: once."""
+_HSM_S: Final = 300
+"""Longest time for trying the keys of an HSM, in seconds."""
 
 
 def register(
@@ -229,9 +231,9 @@ def _parts(
         "HSM": lambda: _look_at_hsm(file, deep=deep),
     }
     if deep:
-        parts["audit"] = lambda: _look_by(file, "audit", "verify")
+        parts["audit"] = lambda: _look_by(file, "audit", "verify", limit_s=None)
         if settings.environment is Environment.PREPROD:
-            parts["sample"] = lambda: _look_by(file, "sample")
+            parts["sample"] = lambda: _look_by(file, "sample", limit_s=None)
     return parts
 
 
@@ -262,12 +264,14 @@ def _look_at_hsm(file: Path, *, deep: bool) -> Iterator[Finding]:
     signs_here = "signing" not in left_out()
     yield from looks.look_at_hsm_kind(kind, signs_here=signs_here)
     if deep and signs_here:
-        yield from _look_by(file, "hsm", "check", "--quick")
+        yield from _look_by(file, "hsm", "check", "--quick", limit_s=_HSM_S)
 
 
-def _look_by(file: Path, *arguments: str) -> Iterator[Finding]:
+def _look_by(
+    file: Path, *arguments: str, limit_s: float | None = looks.LOOK_S
+) -> Iterator[Finding]:
     """What a command of ours finds amiss, by the settings of a file."""
     command = system.rubrica_command(*arguments, settings_file=file)
-    lines = looks.faults_of(command)
+    lines = looks.faults_of(command, limit_s)
     if lines:
         yield Finding(lines[-1], "rubrica " + " ".join(arguments))

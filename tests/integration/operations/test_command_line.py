@@ -543,7 +543,7 @@ def test_doctor_looks_by_the_settings_it_is_given(
     monkeypatch.setattr("appliance.operations.doctor.left_out", lambda: ())
     monkeypatch.setattr("appliance.operations.looks.left_out", lambda: ())
 
-    def faultless(line: list[str]) -> list[str]:
+    def faultless(line: list[str], _limit_s: float | None = None) -> list[str]:
         asked.append(line)
         return []
 
