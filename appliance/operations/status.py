@@ -37,9 +37,9 @@ def register(
     status = commands.add_parser(
         "status",
         help="list what does not work, as the console's home page does",
-        epilog="Read are the record and the figures that this user may read. Exit "
-        "status: 0, nothing is bad; 1, something is; 75, the database is away; 78, "
-        "the settings are wrong.",
+        epilog="Read are the record and the figures that this user may read; Redis is "
+        "pinged. Exit status: 0, nothing is bad; 1, something is; 75, the database is "
+        "away; 78, the settings are wrong.",
     )
     status.add_argument(
         "--only",
@@ -80,11 +80,12 @@ async def _tell(settings: Settings, is_asked: "Callable[[HealthItem], bool]") ->
 
 
 async def _report(settings: Settings) -> "HealthReport":
-    """Assess by the record and the figures, without asking any role.
+    """Assess by the record, the figures and a ping of Redis, without asking any role.
 
     Raises:
         ApplianceError: `STORE_UNAVAILABLE`: the database is away.
     """
+    import asyncio  # noqa: PLC0415 (heavy)
     import socket  # noqa: PLC0415 (heavy)
 
     from appliance.bootstrap import open_core  # noqa: PLC0415 (heavy)
@@ -92,14 +93,18 @@ async def _report(settings: Settings) -> "HealthReport":
     from appliance.console.installation_state import look  # noqa: PLC0415 (heavy)
     from appliance.domain.clock import SystemClock  # noqa: PLC0415 (heavy)
     from appliance.operations.health.report import assess  # noqa: PLC0415 (heavy)
-    from appliance.operations.metrics.facts import facts  # noqa: PLC0415 (heavy)
+    from appliance.operations.metrics.facts import (  # noqa: PLC0415 (heavy)
+        facts,
+        with_redis,
+    )
     from appliance.operations.metrics.reading import read_all  # noqa: PLC0415 (heavy)
 
     clock = SystemClock()
     async with open_core(settings, clock, "operator") as core:
-        state = await look(core.store, clock, settings, open_expiry(core))
-    now = clock.now()
-    figures = facts(
-        read_all(settings.metrics_dir), socket.gethostname(), now, settings.tsa_names
-    )
+        state, redis_answers = await asyncio.gather(
+            look(core.store, clock, settings, open_expiry(core)), core.redis_answers()
+        )
+    now, here = clock.now(), socket.gethostname()
+    figures = facts(read_all(settings.metrics_dir), here, now, settings.tsa_names)
+    figures = with_redis(figures, here, does_answer=redis_answers)
     return assess(state, figures, now, settings.environment, trial=settings.trial)
