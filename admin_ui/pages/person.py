@@ -1,5 +1,7 @@
 """One person: certificate, lock, link, and whether they may do anything."""
 
+from typing import Final
+
 from quart import Blueprint, Response
 
 from admin_ui import mail_words, proof, session
@@ -15,6 +17,7 @@ from appliance.pki.validation.certificate_rules import crl_addresses
 
 blueprint = Blueprint("person", __name__, url_prefix="/admin/people/<person_id>")
 _SHOWN = 5
+_WAITING: Final = frozenset({RequestState.PENDING, RequestState.WAITING})
 
 
 async def _found(person_id: str) -> PersonView:
@@ -52,6 +55,8 @@ async def show(person_id: str) -> Response:
         revoked=revoked and not making,
         moving=any(c.state is CredentialState.REVOKING for c in credentials)
         or any(renewal.is_open for renewal in renewals.values()),
+        bar=await core().views.bar(view.row.id),
+        asked=sum(request.state in _WAITING for request in requests.rows),
         requests=requests.rows[:_SHOWN],
         mails=await core().mails.of_person(view.row.id),
         mail_words=mail_words,
