@@ -422,7 +422,7 @@ async def _messages(subscription: PubSub) -> AsyncIterator[dict[str, Any]]:
         if response is None:
             await subscription.ping()
         else:
-            yield await subscription.handle_message(response)
+            yield await subscription.handle_message(response)  # type: ignore[no-untyped-call]  # redis-py types it so
         is_pinged = response is None
 
 
