@@ -3,9 +3,10 @@
 from quart import Blueprint, Response
 
 from admin_ui import mail_words, proof, session
+from admin_ui.authenticator_entry import authenticator_entry
 from admin_ui.core import core
 from admin_ui.pages.credentials import is_revoked
-from admin_ui.render import NONE, again, go, page, qr_code
+from admin_ui.render import NONE, again, go, page
 from admin_ui.session import is_partial
 from appliance.domain.console import PersonView, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -221,4 +222,5 @@ async def reset_totp(person_id: str) -> Response:
         two = proof.needs_two()
         return await again("person_totp.html", faults, view=view, two=two)
     uri = await core().person_factor.reset(session.actor(), view.row.id, witness)
-    return await page("person_totp_made.html", view=view, uri=uri, qr=qr_code(uri))
+    entry = authenticator_entry(uri)
+    return await page("person_totp_made.html", view=view, entry=entry)

@@ -4,6 +4,7 @@ from appliance.core.unit_of_work import Database
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Contact
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import Sealer
 from appliance.domain.vocab import EventKind, PersonState
@@ -17,7 +18,8 @@ class PersonFactor:
 
     Args:
         store: the record.
-        sealer: seals TOTP seeds (`login_secret`, person's id, `totp_sealed`).
+        sealer: seals TOTP seeds (`login_secret`, person's id, `totp_sealed`), and
+            opens e-mail addresses.
         clock: the time.
         installation: its name, as authenticator apps show it.
     """
@@ -58,6 +60,7 @@ class PersonFactor:
             found = await PersonStore(transaction).get(person)
             if found is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+            contact = await PersonStore(transaction).contact(person)
             is_set = await PersonStore(transaction).set_totp(person, sealed)
             if found.state is not PersonState.ACTIVE or not is_set:
                 raise ApplianceError(
@@ -75,4 +78,11 @@ class PersonFactor:
                     },
                 )
             )
-        return totp.provisioning_uri(seed, found.name, self._installation)
+        # Named as at enrolment, so that the app shows it as the same account.
+        name = found.name if contact is None else self._email(person, contact)
+        return totp.provisioning_uri(seed, name, self._installation)
+
+    def _email(self, person: PersonId, contact: Contact) -> str:
+        return self._sealer.open(
+            contact.email_sealed, table="person", row=person, column="email_sealed"
+        ).decode()

@@ -34,6 +34,7 @@ export function show(step, { again = false, whoFirst = false, isPlaced = true, s
   const pressed = stay ? pressedButton() : null;
   const restore = again ? typed() : () => {};
   const told = again ? said.alert : null;
+  noteOpened();
   document.body.dataset.step = step.name;
   if (!again) {
     document.querySelector("dialog")?.close();
@@ -42,6 +43,7 @@ export function show(step, { again = false, whoFirst = false, isPlaced = true, s
   clearAlert();
   byId("title").textContent = step.title;
   fill(byId("body"), ...step.body);
+  reopen(step.name);
   const line = progress(step.name, whoFirst, isPlaced);
   fill(byId("progress"), ...line);
   byId("progress").hidden = line.length === 0;
@@ -59,6 +61,23 @@ function pressedButton() {
   const { id, tagName, classList } = document.activeElement;
   if (tagName !== "BUTTON") return null;
   return id ? `#${id}` : classList.contains("primary") ? "#bar .primary" : null;
+}
+
+/** Which details of each step the reader has opened, by its name. */
+const opened = new Map();
+const detailsShown = () => [...byId("body").querySelectorAll("details")];
+
+/** Note which details are open, before another step is drawn. */
+function noteOpened() {
+  const { step } = document.body.dataset;
+  if (step) opened.set(step, detailsShown().map(({ open }) => open));
+}
+
+/** Open what the reader had open when this step was shown before, as after a wrong password. */
+function reopen(name) {
+  for (const [index, details] of detailsShown().entries()) {
+    if (opened.get(name)?.[index]) details.open = true;
+  }
 }
 
 /** Whether something was typed in this step that would be lost. */
