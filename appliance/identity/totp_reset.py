@@ -1,10 +1,10 @@
 """A person's lost telephone: new codes for sign-in, with key and passwords kept."""
 
-from appliance.core.unit_of_work import Database
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Contact
+from appliance.domain.identity import Person
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import Sealer
 from appliance.domain.vocab import EventKind, PersonState
@@ -60,7 +60,7 @@ class PersonFactor:
             found = await PersonStore(transaction).get(person)
             if found is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-            contact = await PersonStore(transaction).contact(person)
+            name = await self._account(transaction, found)
             is_set = await PersonStore(transaction).set_totp(person, sealed)
             if found.state is not PersonState.ACTIVE or not is_set:
                 raise ApplianceError(
@@ -78,11 +78,13 @@ class PersonFactor:
                     },
                 )
             )
-        # Named as at enrolment, so that the app shows it as the same account.
-        name = found.name if contact is None else self._email(person, contact)
         return totp.provisioning_uri(seed, name, self._installation)
 
-    def _email(self, person: PersonId, contact: Contact) -> str:
+    async def _account(self, transaction: Transaction, person: Person) -> str:
+        """Return the entry's name in the app: as at enrolment, for the same account."""
+        contact = await PersonStore(transaction).contact(person.id)
+        if contact is None:
+            return person.name
         return self._sealer.open(
-            contact.email_sealed, table="person", row=person, column="email_sealed"
+            contact.email_sealed, table="person", row=person.id, column="email_sealed"
         ).decode()
