@@ -565,7 +565,7 @@ export class Flow extends Batch {
       return this.guarded(() => this.#proven(next));
     };
     const help = () => this.help("phone", () => this.#code(next));
-    this.step(() => steps.code({ claim: this.claim, rejecting: this.#rejecting, back: () => this.#back(), cancel: () => this.leave(), go: prove, help }));
+    this.step(() => steps.code({ claim: this.claim, rejecting: this.#rejecting, installation: this._boot.installation, back: () => this.#back(), cancel: () => this.leave(), go: prove, help }));
   }
 
   #proven(next) {
