@@ -97,8 +97,10 @@ async def keep(code: str) -> Response:
     Nothing else changes, so any code will do.
     """
     where = f"{_path(code)}{pages.language_query()}"
-    response = Response(b"", HTTPStatus.SEE_OTHER, headers={"Location": where})
-    _set_cookie(response, _PIN_COOKIE, "", 0)
+    response = pages.answer(b"", pages.reader_language(), HTTPStatus.SEE_OTHER)
+    response.headers["Location"] = where
+    if _PIN_COOKIE in request.cookies:
+        _set_cookie(response, _PIN_COOKIE, "", 0)
     return response
 
 
