@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from appliance.cli.installation.stopped_trial import STOPPED, is_stopped_trial
 from appliance.cli.terminal import log_to_stderr, say
 from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import Environment
@@ -133,6 +134,8 @@ def _doctor(args: argparse.Namespace) -> int:
             "installed machine; of a trial, `rubrica check-config` and `rubrica "
             "ready` tell what is amiss"
         )
+        if is_stopped_trial(settings):
+            msg += f"; now {STOPPED}"
         raise SettingsError(msg)
     if os.geteuid() != 0:
         msg = "doctor: looks at what every role sees: run it as root"

@@ -8,6 +8,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from appliance.cli.installation.stopped_trial import STOPPED, is_stopped_trial
 from appliance.cli.terminal import run_async, say
 from appliance.operations.metrics.verdicts import State
 from appliance.settings import Settings
@@ -23,6 +24,8 @@ UNSEEN: Final = "none"
 """First word of a line that says what is not known here."""
 
 
+_PROCESSES: Final = "workers"
+"""Section of processes that do not run."""
 _THERE: Final = "run rubrica status there, or see Salud of the console"
 
 
@@ -65,6 +68,11 @@ async def _tell(settings: Settings, is_asked: "Callable[[HealthItem], bool]") ->
 
     report = await _report(settings)
     shown = [each for each in report.troubles if is_asked(each)]
+    is_bad = any(each.verdict.state is State.BAD for each in shown)
+    if is_stopped := is_stopped_trial(settings):
+        say(STOPPED)
+        # Its processes are down, and there is no journal of theirs to look at.
+        shown = [each for each in shown if each.section != _PROCESSES]
     for item in shown:
         which = item.subject or item.name
         count = f" ({item.count})" if item.count else ""
@@ -74,9 +82,9 @@ async def _tell(settings: Settings, is_asked: "Callable[[HealthItem], bool]") ->
         # The record says that processes live there, so their TSAs, pools and tokens
         # are not known to be well.
         say(f"{UNSEEN:6} figures of {', '.join(hosts)}: not looked at{REMEDY}{_THERE}")
-    if not shown:
+    if not shown and not is_stopped:
         say("nothing that can be seen from here needs attention")
-    return 1 if any(each.verdict.state is State.BAD for each in shown) else 0
+    return 1 if is_bad else 0
 
 
 async def _report(settings: Settings) -> "HealthReport":
