@@ -72,6 +72,9 @@ async function showAsked() {
   try {
     const told = await readAsked();
     byId("asked-what").textContent = asked.lote ? words.askedBatch(told.name) : words.asked(told.name, told.document);
+    // Of a signer whom the integrator did not name by CUIL, nothing is told: the form's
+    // person stays, and the frame lets nobody else sign.
+    if (!told.cuil) return true;
     const isProposed = digits(told.cuil) === digits(config.user.cuil ?? "");
     if (!choosePerson(told.cuil)) fillUser(isProposed ? config.user : { cuil: told.cuil, name: told.name });
     return true;

@@ -8,8 +8,8 @@ const ES = {
   cuilWrong: "El CUIL tiene 11 dígitos, así: 20-12345678-6.",
   cuilOrDni: "Hace falta el CUIL o el DNI.",
   emailWrong: "Escribí un correo electrónico válido.",
-  asked: (name, file) => `Llegaste por el enlace de un correo: ${name} tiene para firmar «${file}».`,
-  askedBatch: (name) => `Llegaste por el enlace de un correo: ${name} tiene varios documentos para firmar juntos.`,
+  asked: (name, file) => `Llegaste por el enlace de un correo: ${name ?? "alguien"} tiene para firmar «${file}».`,
+  askedBatch: (name) => `Llegaste por el enlace de un correo: ${name ?? "alguien"} tiene varios documentos para firmar juntos.`,
   askedFailed: (code) => `No se pudo encontrar lo que pide firmar ese enlace (${code}).`,
   askedHelp: {
     VISIT_KEY_MISSING:
@@ -147,8 +147,8 @@ const EN = {
   cuilOrDni: "Enter the CUIL or the DNI.",
   emailWrong: "Enter a valid e-mail address.",
   askedOther: "Sign another document",
-  asked: (name, file) => `You followed the link of a mail: ${name} has “${file}” to sign.`,
-  askedBatch: (name) => `You followed the link of a mail: ${name} has several documents to sign together.`,
+  asked: (name, file) => `You followed the link of a mail: ${name ?? "somebody"} has “${file}” to sign.`,
+  askedBatch: (name) => `You followed the link of a mail: ${name ?? "somebody"} has several documents to sign together.`,
   askedFailed: (code) => `What that link asks to sign could not be found (${code}).`,
   askedHelp: {
     VISIT_KEY_MISSING:
