@@ -4,6 +4,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -38,6 +39,8 @@ class FiguresInReach:
         self._folder = folder
         self._others = others
         self._reading = asyncio.Lock()
+        # Of its own: the threads that all others share may wait for documents' folder.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="figures")
         self._facts = Facts()
         self._until = 0.0
 
@@ -52,8 +55,8 @@ class FiguresInReach:
             if time.monotonic() >= self._until:
                 answers = await self._others.read() if self._others else []
                 began = time.monotonic()
-                self._facts = await asyncio.to_thread(
-                    self._understood, answers, now, tuple(tsas)
+                self._facts = await asyncio.get_running_loop().run_in_executor(
+                    self._thread, self._understood, answers, now, tuple(tsas)
                 )
                 read = time.monotonic()
                 # A role that hands over all it may costs a tenth of a core at most.

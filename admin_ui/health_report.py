@@ -1,6 +1,7 @@
 """The health report of the installation, assessed once for all who look."""
 
 import asyncio
+import socket
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, cast
@@ -18,7 +19,7 @@ from appliance.operations.health.report import (
     unassessed,
     unread,
 )
-from appliance.operations.metrics.facts import Facts
+from appliance.operations.metrics.facts import Facts, with_redis
 from appliance.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -96,10 +97,13 @@ async def assessed() -> Assessment:
         ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`: the record is away.
     """
     console = core()
-    checks = await console.health.ready()
+    checks, redis_answers = await asyncio.gather(
+        console.health.ready(), console.core.redis_answers()
+    )
     settings = console.settings
     state = await look(console.core.store, console.clock, settings, console.expiry)
-    facts = await figures_now()
+    figures, host = await figures_now(), socket.gethostname()
+    facts = with_redis(figures, host, does_answer=redis_answers)
     profile = hsm_profile()
     report = assess(
         state,

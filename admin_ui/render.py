@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
-import segno
 from quart import (
     Response,
     current_app,
@@ -228,18 +227,6 @@ def _way_back() -> tuple[str, str] | None:
     if request.blueprint == "account":
         return url_for("account.show"), words.say("Go to my account")
     return None
-
-
-def qr_code(uri: str) -> str:
-    """An address as a picture that authenticator apps read, in SVG.
-
-    Args:
-        uri: `otpauth://…`.
-    """
-    drawn: str = segno.make(uri, error="m").svg_inline(
-        scale=5, border=4, dark="#000", light="#fff", omitsize=True
-    )
-    return drawn
 
 
 def _response(made: Any) -> Response:

@@ -27,6 +27,7 @@ from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import FlagReason
 from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.new_password import WeakPasswordError
+from appliance.domain.signer_bars import Bar
 from appliance.domain.trust_store import AnchorPurpose, ExpiringKind
 from appliance.domain.vocab import (
     BatchState,
@@ -317,6 +318,34 @@ MISSING: Final = {
     "url": N_("The address is missing."),
 }
 """What is said of a field that was left empty, by the error's field."""
+
+BARS: Final[dict[Bar, str]] = {
+    Bar.INVITED: N_(
+        "The signer has not enrolled yet. Their page says until when their link works, "
+        "and makes a new one."
+    ),
+    Bar.DISABLED: N_(
+        "The signer is disabled. Enable the person again, or cancel the request and "
+        "ask somebody else."
+    ),
+    Bar.LOCKED: N_(
+        "The signer's password is locked after too many wrong ones. Unlock it on their "
+        "page once you are sure who is asking."
+    ),
+    Bar.REVOKED: N_(
+        "The signer's certificate is revoked. Invite the person to enrol again, or "
+        "cancel the request and ask somebody else."
+    ),
+    Bar.EXPIRED: N_(
+        "The signer's certificate has expired. Renew it on their page, or import the "
+        "chain that its CA issued."
+    ),
+    Bar.MISSING: N_(
+        "The signer has no certificate in force. Their page says whether it is being "
+        "made, and what to do if that failed."
+    ),
+}
+"""Why a request cannot be signed, and what to do."""
 
 REQUEST_STATES: Final[dict[RequestState, tuple[str, str]]] = {
     RequestState.WAITING: (N_("Waiting for another signer"), "quiet"),

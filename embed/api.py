@@ -230,7 +230,10 @@ async def batch() -> Response:
     after = wire.request_number(request.args.get("after", "0"))
     found = await core().batches.documents(frame_session(), after)
     lang = i18n.requested()
-    listed = [wire.batch_document(each, lang) for each in found.documents]
+    listed = [
+        wire.batch_document(each, found.signed.get(each.request), lang)
+        for each in found.documents
+    ]
     more = len(listed) == PAGE
     return json_response({"list": listed, "more": more, "message": found.message})
 

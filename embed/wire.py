@@ -19,11 +19,11 @@ from appliance.domain.documents import (
     Damage,
     EmptyField,
     FindingKind,
-    signed_name,
 )
 from appliance.domain.embedding import (
     Claim,
     EmbedSessionDocument,
+    EmbedSessionSigned,
     EmbedSessionView,
     InitOrder,
     PlaceChoice,
@@ -45,7 +45,7 @@ from appliance.domain.requests.request_batch import BatchDocument
 from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.vocab import HelpTopic, RequestState
 from appliance.web import i18n, problems
-from appliance.web.document_warnings import DAMAGES, FINDINGS
+from appliance.web.document_warnings import DAMAGES, FINDINGS, field_obstacle
 from embed.fields import described, first_fault
 from embed.protocol import INIT_FIELDS, USER_FIELDS
 
@@ -279,7 +279,7 @@ def snapshot(view: EmbedSessionView, lang: str) -> dict[str, object]:
         "signer": _signer(view),
         "reason": view.reason and _told_as(view.reason, lang),
         "completed": None if session.batch else view.completed,
-        "signed": _signed(view),
+        "signed": _signed(view.signed),
     }
 
 
@@ -302,11 +302,14 @@ def _batch(view: EmbedSessionView) -> dict[str, object] | None:
     }
 
 
-def batch_document(document: BatchDocument, lang: str) -> dict[str, object]:
+def batch_document(
+    document: BatchDocument, signed: EmbedSessionSigned | None, lang: str
+) -> dict[str, object]:
     """One document of the session's batch.
 
     Args:
         document: as it stands.
+        signed: its signature; None where it is not signed.
         lang: of the reason.
     """
     reason = error_of_reason(document.state, document.reason)
@@ -318,7 +321,7 @@ def batch_document(document: BatchDocument, lang: str) -> dict[str, object]:
         "seen": document.is_seen,
         "open": document.has_to_be_opened,
         "reason": reason and _told_as(reason, lang),
-        "fileName": signed_name(document.name),
+        "signed": _signed(signed),
         "terms": _terms(document.terms),
         "findings": [
             i18n.translate(lang, FINDINGS[each]) for each in document.findings
@@ -346,9 +349,8 @@ def _instant(at: datetime) -> str:
     return at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _signed(view: EmbedSessionView) -> dict[str, object] | None:
+def _signed(signed: EmbedSessionSigned | None) -> dict[str, object] | None:
     """What the signer is told of the signature besides."""
-    signed = view.signed
     if signed is None:
         return None
     return {
@@ -437,7 +439,7 @@ def _field(
         "name": field.name,
         "page": field.page,
         "box": box,
-        "obstacle": found and i18n.said(found, lang),
+        "obstacle": found and i18n.translate(lang, field_obstacle(found)),
     }
 
 

@@ -27,6 +27,7 @@ pytest_plugins = (
     "tests.support.plugins.tiers",
     "tests.support.plugins.durations",
     "tests.support.plugins.forked_processes",
+    "tests.support.plugins.log_as_it_was",
     "tests.support.plugins.passed_tests",
     "tests.support.plugins.rendered_pages",
     "tests.support.plugins.documented",

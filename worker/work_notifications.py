@@ -24,6 +24,8 @@ _log = structlog.get_logger(__name__)
 _LISTEN_S: Final = 1.0
 """arq is polled that often without a message on the channel."""
 _RETRY_S: Final = 1.0
+_ANSWER_S: Final = 3.0
+"""Longest that Redis may take for what one poll asks of it, in seconds."""
 _END_S: Final = 1.0
 """Longest that jobs which run are waited for; they only set an event."""
 
@@ -46,14 +48,41 @@ class NotifiedWorker(Worker):
         self._free = free
 
     async def main(self) -> None:
-        """Poll once after each message, and once a second."""
+        """Poll once after each message, and once a second.
+
+        Raises:
+            TimeoutError: Redis accepts connections and does not answer.
+        """
         while True:
             self._notified.clear()
             if self._free():
-                await self._poll_iteration()
+                await self._poll()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LISTEN_S):
                     await self._notified.wait()
+
+    async def _poll(self) -> None:
+        """Poll once.
+
+        Raises:
+            TimeoutError: Redis took longer than `_ANSWER_S`.
+        """
+        polling = asyncio.ensure_future(self._poll_iteration())
+        try:
+            await asyncio.wait({polling}, timeout=_ANSWER_S)
+            if not polling.done():
+                raise TimeoutError
+            polling.result()
+        finally:
+            # Not awaited: a pipeline that is given up asks the same Redis once more.
+            polling.cancel()
+            polling.add_done_callback(_collect)
+
+
+def _collect(polling: asyncio.Future[None]) -> None:
+    """Take the error of a poll that nobody waits for."""
+    if not polling.cancelled():
+        polling.exception()
 
 
 async def hear_notifications(

@@ -3,9 +3,10 @@
 from quart import Blueprint, Response
 
 from admin_ui import proof, session
+from admin_ui.authenticator_entry import authenticator_entry
 from admin_ui.core import core
 from admin_ui.pages.administrators import new_password
-from admin_ui.render import NONE, Faults, again, faults_of, go, page, qr_code
+from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from appliance.domain.errors import ApplianceError
 from appliance.domain.integrators.integrators import FactorOffer
 
@@ -70,7 +71,7 @@ async def take_totp() -> Response:
 
 
 async def _offer(offer: FactorOffer, faults: Faults = NONE) -> Response:
-    qr = qr_code(offer.totp_uri)
+    entry = authenticator_entry(offer.totp_uri)
     if faults:
-        return await again("account_totp_new.html", faults, offer=offer, qr=qr)
-    return await page("account_totp_new.html", faults=NONE, offer=offer, qr=qr)
+        return await again("account_totp_new.html", faults, offer=offer, entry=entry)
+    return await page("account_totp_new.html", faults=NONE, offer=offer, entry=entry)

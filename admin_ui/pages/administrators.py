@@ -5,8 +5,9 @@ from typing import Any, Final
 from quart import Blueprint, Response
 
 from admin_ui import proof, session, words
+from admin_ui.authenticator_entry import authenticator_entry
 from admin_ui.core import core
-from admin_ui.render import NONE, Faults, again, faults_of, go, page, qr_code
+from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from appliance.domain.errors import ApplianceError, ErrorCode
 
 blueprint = Blueprint("administrators", __name__, url_prefix="/admin/administrators")
@@ -145,9 +146,8 @@ async def reset_totp(name: str) -> Response:
     if faults:
         return await _form("administrator_totp.html", name, faults)
     made = await core().console_users.reset_totp(session.actor(), name, witness=witness)
-    return await page(
-        "administrator_totp_made.html", made=made, qr=qr_code(made.totp_uri)
-    )
+    entry = authenticator_entry(made.totp_uri)
+    return await page("administrator_totp_made.html", made=made, entry=entry)
 
 
 @blueprint.get("/<name>/password")

@@ -169,13 +169,14 @@ async def new_pin(person_id: str) -> Response:
 
 
 def is_revoked(credentials: Sequence[CredentialView]) -> bool:
-    """Whether somebody had a certificate and has none in use any more.
+    """Return whether somebody's last certificate is revoked and none is in use.
 
     Args:
-        credentials: all of theirs.
+        credentials: all of theirs, newest first.
     """
     over = {CredentialState.REVOKING, CredentialState.REVOKED}
-    return bool(credentials) and all(one.state in over for one in credentials)
+    in_use = any(one.state is CredentialState.ACTIVE for one in credentials)
+    return bool(credentials) and credentials[0].state in over and not in_use
 
 
 async def _reissued(view: PersonView) -> dict[str, Any]:

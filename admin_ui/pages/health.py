@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from quart import Blueprint, Response, g
 
-from admin_ui import health_report, words
+from admin_ui import health_report, mail_words, words
 from admin_ui.core import core
 from admin_ui.health_report import Assessment
 from admin_ui.render import page
@@ -78,6 +78,18 @@ def _installation(health: Assessment) -> dict[str, Any]:
     }
 
 
+async def _undelivered(health: Assessment) -> dict[str, Any]:
+    """What is shown of webhooks, mails and signers, one by one."""
+    state = health.state
+    counts = state.webhooks.count, state.mails.count, state.revoked_signers
+    more: list[int] = []
+    found = await core().views.undelivered() if any(counts) else None
+    if found is not None:
+        listed = len(found.webhooks), len(found.mails), len(found.signers)
+        more = [count - shown for count, shown in zip(counts, listed, strict=True)]
+    return {"undelivered": found, "more": more, "mail_words": mail_words}
+
+
 @blueprint.get("")
 async def show() -> Response:
     """`GET /admin/health`."""
@@ -92,6 +104,7 @@ async def show() -> Response:
         now=core().clock.now(),
         version=_VERSION,
         unknown=UNKNOWN,
+        **await _undelivered(health),
         documents_in_bucket=settings.documents.url is not None,
         database="SQLite" if settings.database.url == "sqlite" else "PostgreSQL",
         web=settings.web,

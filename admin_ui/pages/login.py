@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from quart import Blueprint, Response, g, redirect, request, url_for
 
-from admin_ui import session, words
+from admin_ui import kept_form, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, go, page
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -75,6 +75,7 @@ async def _form(
         name=name,
         wanted=wanted,
         over=bool(g.get("session_over")),
+        late=kept_form.outcome(),
     )
 
 

@@ -1,11 +1,14 @@
 """One person: certificate, lock, link, and whether they may do anything."""
 
+from typing import Final
+
 from quart import Blueprint, Response
 
 from admin_ui import mail_words, proof, session
+from admin_ui.authenticator_entry import authenticator_entry
 from admin_ui.core import core
 from admin_ui.pages.credentials import is_revoked
-from admin_ui.render import NONE, again, go, page, qr_code
+from admin_ui.render import NONE, again, go, page
 from admin_ui.session import is_partial
 from appliance.domain.console import PersonView, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -15,6 +18,7 @@ from appliance.pki.validation.certificate_rules import crl_addresses
 
 blueprint = Blueprint("person", __name__, url_prefix="/admin/people/<person_id>")
 _SHOWN = 5
+_WAITING: Final = frozenset({RequestState.PENDING, RequestState.WAITING})
 
 
 async def _found(person_id: str) -> PersonView:
@@ -52,6 +56,8 @@ async def show(person_id: str) -> Response:
         revoked=revoked and not making,
         moving=any(c.state is CredentialState.REVOKING for c in credentials)
         or any(renewal.is_open for renewal in renewals.values()),
+        bar=await core().views.bar(view.row.id),
+        asked=sum(request.state in _WAITING for request in requests.rows),
         requests=requests.rows[:_SHOWN],
         mails=await core().mails.of_person(view.row.id),
         mail_words=mail_words,
@@ -221,4 +227,5 @@ async def reset_totp(person_id: str) -> Response:
         two = proof.needs_two()
         return await again("person_totp.html", faults, view=view, two=two)
     uri = await core().person_factor.reset(session.actor(), view.row.id, witness)
-    return await page("person_totp_made.html", view=view, uri=uri, qr=qr_code(uri))
+    entry = authenticator_entry(uri)
+    return await page("person_totp_made.html", view=view, entry=entry)

@@ -39,6 +39,10 @@ _DAYS_AT_MOST: Final = 3650
 _DAYS_DIGITS: Final = len(str(_DAYS_AT_MOST))
 _NEW: Final = ("integrator", "cuil", "then", "level", "days")
 """Fields of a new request, besides its file."""
+_FILTERS: Final = (
+    *("q", "state", "integrator", "person", "batch", "again", "since", "until"),
+)
+"""Of the list; `again=no`: without failed ones that were asked for again."""
 _FIELDS: Final = {
     "cuil": "cuil",
     "then": "then",
@@ -78,10 +82,14 @@ def _called(batches: Sequence[BatchView], lote: str) -> str:
 
 @blueprint.get("")
 async def show() -> Response:
-    """`GET /admin/requests`; filters in the address."""
-    asked = lists.asked(
-        "requests.show", "q", "state", "integrator", "person", "batch", "since", "until"
-    )
+    """`GET /admin/requests`; filters in the address.
+
+    Raises:
+        ApplianceError: `QUERY_INVALID` for a filter that nobody types and that is none.
+    """
+    asked = lists.asked("requests.show", *_FILTERS)
+    if asked.text("again") not in {"", "no"}:
+        raise ApplianceError(ErrorCode.QUERY_INVALID, params={"field": "again"})
     wanted = RequestFilter(
         text=asked.text("q"),
         state=asked.word("state", RequestState),
@@ -90,6 +98,7 @@ async def show() -> Response:
         batch=RequestBatchId(asked.text("batch")) if asked.text("batch") else None,
         since=asked.since("since"),
         before=asked.until("until"),
+        unreplaced=asked.text("again") == "no",
     )
     asked.refuse_backwards(wanted.since, wanted.before)
     found: Page[RequestRow] = Page((), None)
@@ -104,6 +113,7 @@ async def show() -> Response:
         ("integrator", words.say("Integrator"), lists.plain),
         ("person", words.say("Signer"), lambda _: person),
         ("batch", words.say("Batch"), lambda lote: _called(batches, lote)),
+        ("again", words.say("Asked for again"), words.say),
         ("since", words.say("From"), lists.plain),
         ("until", words.say("Until"), lists.plain),
     ]
@@ -271,7 +281,8 @@ async def one(number: str) -> Response:
         moving=view.state in _MOVING,
         cancellable=_cancellable(view),
         cause=_cause(found),
-        signer_revoked=found.signer_revoked,
+        bar=found.bar,
+        barred=found.barred,
         askable=may_be_asked_again(view),
         successor=found.successor,
         replaces=found.replaces,

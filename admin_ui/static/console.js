@@ -1,4 +1,5 @@
-// What scripts add: copying. All else works without this file.
+// What scripts add: copying, and asking before what is shown once is left. All else works
+// without this file.
 "use strict";
 
 const told = document.getElementById("told");
@@ -33,6 +34,15 @@ if (username) {
   });
 }
 sessionStorage.removeItem(KEPT);
+
+// What is shown once is left by the button that says it is kept, or after a question.
+const kept = document.querySelector("[data-kept]");
+if (kept && document.body.matches("[data-unkept]")) {
+  kept.addEventListener("click", () => document.body.removeAttribute("data-unkept"));
+  addEventListener("beforeunload", (event) => {
+    if (document.body.matches("[data-unkept]")) event.preventDefault();
+  });
+}
 
 // A form that is being sent is not sent again by a second click.
 document.addEventListener("submit", (event) => {

@@ -48,11 +48,13 @@ from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.keys.change_password import PasswordChange
 from appliance.pki.credentials import Credentials
 from appliance.pki.csr import SigningRequests
+from appliance.pki.kept_pins import KeptPins
 from appliance.pki.ocsp_responder import OcspResponder
 from appliance.pki.revocation_pins import RevocationPins
 from appliance.pki.self_revocation import SelfRevocation
 from appliance.pki.tsa.authority import Timestamps
 from appliance.requests.uploads import UploadedDocuments
+from appliance.requests.waiting_documents import WaitingDocuments
 from appliance.settings import Settings
 from appliance.signing.signature_lookup import Verification
 from appliance.signing.signer_quotas import SignerQuotas
@@ -331,6 +333,16 @@ class ApiCore(Protocol):
     @property
     def enrolment(self) -> Enrolment:
         """Enrolment by a link."""
+        ...
+
+    @property
+    def kept_pins(self) -> KeptPins:
+        """New PINs, kept for a while by the browser that was shown them."""
+        ...
+
+    @property
+    def waiting_documents(self) -> WaitingDocuments:
+        """Documents that wait for people, and where they are signed."""
         ...
 
     @property

@@ -6,6 +6,7 @@ Plain HTML that needs no script. A link that is over says so in words.
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import quote
 
 import segno
 from quart import Blueprint, Response, request
@@ -20,9 +21,11 @@ from appliance.domain.errors import (
 )
 from appliance.domain.errors.sentences import OTHERS_CHOICE, OWN_DATA
 from appliance.domain.identity import Person, format_cuil
-from appliance.domain.ids import TaskId
+from appliance.domain.ids import PersonId, TaskId
 from appliance.domain.integrators.integrators import EnrolmentView
 from appliance.identity.enrolment import Choice, Fault, Issued
+from appliance.pki.kept_pins import LIFE
+from appliance.requests.waiting_documents import Waiting
 from appliance.web import forms
 from appliance.web.auth import public
 from appliance.web.server.client_address import client_address
@@ -41,6 +44,9 @@ _COOKIE: Final = "__Host-rubrica-alta"
 """The same for a reload, or another language, in this browser."""
 _COOKIE_S: Final = 1800
 """Long enough to reload; a machine that others use shall not keep it."""
+_PIN_COOKIE: Final = "__Host-rubrica-pin"
+"""The new revocation PIN, sealed: shown again in this browser until it is kept."""
+_PIN_COOKIE_S: Final = int(LIFE.total_seconds())
 _ISSUE_WAIT_S: Final = 20.0
 _GROUP: Final = 4
 _DIFFER: Final = "The two entries do not match."
@@ -78,9 +84,24 @@ async def enrol(code: str) -> Response:
         person, issued = await core().enrolment.standing(code)
         if issued is not Issued.FAILED:
             # Reloaded, or sent twice: it is told as it stands, and nothing is done.
-            return _done(issued.value, person, "")
-        return await _again(code, person) if posted else _again_form(person)
+            return await _done(code, issued.value, person)
+        return await _again(code, person) if posted else await _again_form(code, person)
     return await _complete(code) if posted else _form(view, {})
+
+
+@blueprint.post("/alta/<code>/guardado")
+@public
+async def keep(code: str) -> Response:
+    """`POST /alta/{code}/guardado`: the person has kept the PIN, so forget it here.
+
+    Nothing else changes, so any code will do.
+    """
+    where = f"{_path(code)}{pages.language_query()}"
+    response = pages.answer(b"", pages.reader_language(), HTTPStatus.SEE_OTHER)
+    response.headers["Location"] = where
+    if _PIN_COOKIE in request.cookies:
+        _set_cookie(response, _PIN_COOKIE, "", 0)
+    return response
 
 
 async def _again(code: str, person: Person) -> Response:
@@ -93,18 +114,22 @@ async def _again(code: str, person: Person) -> Response:
     try:
         enrolled = await core().enrolment.again(code, fields["signing_password"])
     except FieldInvalidError:
-        return _again_form(person, _WRONG)
+        return await _again_form(code, person, _WRONG)
     except ApplianceError as error:
         if error.code is not ErrorCode.SIGN_PASSWORD_WRONG:
             raise
-        return _again_form(person, error.sentence)
+        return await _again_form(code, person, error.sentence)
     state = await _issued(enrolled.task)
-    return _done(state, person, enrolled.revocation_pin)
+    return await _done(code, state, person)
 
 
-def _again_form(person: Person, error: str | None = None) -> Response:
-    status = HTTPStatus.OK if error is None else HTTPStatus.UNPROCESSABLE_ENTITY
-    return pages.show("alta_otra_vez.html", status, name=person.name, error=error)
+async def _again_form(code: str, person: Person, error: str | None = None) -> Response:
+    return pages.show(
+        "alta_otra_vez.html",
+        HTTPStatus.OK if error is None else HTTPStatus.UNPROCESSABLE_ENTITY,
+        error=error,
+        **_person(code, person, await _kept_pin(person)),
+    )
 
 
 async def _complete(code: str) -> Response:
@@ -134,7 +159,10 @@ async def _complete(code: str) -> Response:
             raise
         return _form(view, {"totp_code": error.sentence})
     state = await _issued(enrolled.task)
-    return _done(state, view, enrolled.revocation_pin)
+    # Shown from here, and not from the cookie, which a browser may refuse.
+    response = await _done(code, state, view, enrolled.revocation_pin)
+    _set_cookie(response, _PIN_COOKIE, enrolled.kept_pin, _PIN_COOKIE_S)
+    return response
 
 
 @blueprint.errorhandler(ApplianceError)
@@ -175,30 +203,79 @@ def _form(view: EnrolmentView, errors: Mapping[str, str]) -> Response:
         seed=" ".join(groups),
         errors=errors,
     )
+    _set_cookie(response, _COOKIE, view.opening, _COOKIE_S)
+    return response
+
+
+def _set_cookie(response: Response, name: str, value: str, age_s: int) -> None:
     # Lax: the link is followed from a mailbox, which is another site.
     response.set_cookie(
-        _COOKIE,
-        view.opening,
-        max_age=_COOKIE_S,
+        name,
+        value,
+        max_age=age_s,
         path="/",
         secure=True,
         httponly=True,
         samesite="Lax",
     )
-    return response
 
 
-def _done(state: str, person: EnrolmentView | Person, pin: str) -> Response:
-    """The page at the end; a PIN that was made before is not shown again."""
+async def _done(
+    code: str, state: str, person: EnrolmentView | Person, pin: str = ""
+) -> Response:
+    """Build the page at the end.
+
+    Args:
+        code: of the link.
+        state: of key and certificate, as `Issued` names it.
+        person: who enrolled; a view where they just did.
+        pin: the new PIN of a view. Of others it is the one that this browser keeps.
+    """
+    if isinstance(person, EnrolmentView):
+        person_id, shown = person.person, pin
+    else:
+        person_id, shown = person.id, await _kept_pin(person)
+    is_done = state == Issued.DONE.value
     return pages.show(
         "alta_hecha.html",
         HTTPStatus.OK,
         state=state,
-        name=person.name,
-        cuil=format_cuil(person.cuil),
-        pin=pin,
-        revocation_url=core().settings.revocation_url,
+        # A browser that refuses cookies loses a new PIN by it.
+        is_reloadable=not pin,
+        waiting=await _waiting(person_id) if is_done else [],
+        **_person(code, person, shown),
     )
+
+
+async def _waiting(person: PersonId) -> list[Waiting]:
+    try:
+        return await core().waiting_documents.of(person)
+    except ApplianceError:
+        # The page has a PIN to show, which comes first.
+        return []
+
+
+def _person(code: str, person: EnrolmentView | Person, pin: str) -> dict[str, object]:
+    """Values of a page that shows a person and their PIN."""
+    return {
+        "name": person.name,
+        "cuil": format_cuil(person.cuil),
+        "pin": pin,
+        "pin_minutes": _PIN_COOKIE_S // 60,
+        "keep_url": f"{_path(code)}/guardado{pages.language_query()}",
+        "revocation_url": core().settings.revocation_url,
+    }
+
+
+def _path(code: str) -> str:
+    """Path of the page behind a link."""
+    return f"{pages.base_path()}/alta/{quote(code, safe='')}"
+
+
+async def _kept_pin(person: Person) -> str:
+    """The PIN that this browser keeps; empty if it keeps none of this person."""
+    sealed = request.cookies.get(_PIN_COOKIE, "")
+    return await core().kept_pins.open(person.id, sealed)
 
 
 async def _issued(task: TaskId) -> str:

@@ -74,6 +74,8 @@ class Core:
     tables: Callable[[], Awaitable[str]]
     """Gives `ok`, or a code where this version may not use the tables."""
     clock_check: ClockCheck
+    redis_answers: Callable[[], Awaitable[bool | None]]
+    """Pings Redis with a limit; None: this process may not connect to it."""
 
 
 def data_sealer(settings: Settings) -> Sealer:
@@ -156,6 +158,7 @@ async def open_core(
             ),
             tables=lambda: _tables_state(engines),
             clock_check=ClockCheck(clock, lambda: database_time(engines)),
+            redis_answers=lambda: messaging.answers(redis_settings),
         )
     finally:
         await work_notifier.close()

@@ -82,6 +82,7 @@ from appliance.pki.certificates import Certificates
 from appliance.pki.credentials import Credentials
 from appliance.pki.csr import SigningRequests
 from appliance.pki.issuance import Issuance
+from appliance.pki.kept_pins import KeptPins
 from appliance.pki.ocsp_responder import OcspResponder
 from appliance.pki.publication import Publishing
 from appliance.pki.revocation import Revocations
@@ -93,6 +94,7 @@ from appliance.requests.inspection import Inspections
 from appliance.requests.intake import Intake
 from appliance.requests.presets import Presets
 from appliance.requests.uploads import UploadedDocuments
+from appliance.requests.waiting_documents import WaitingDocuments
 from appliance.settings import Settings
 from appliance.signing.reexamination import Reexamination
 from appliance.signing.requests import Requests
@@ -135,6 +137,8 @@ class ServiceRegistry:
     expiry: Expiry
     credentials: Credentials
     revocation_pins: RevocationPins
+    kept_pins: KeptPins
+    waiting_documents: WaitingDocuments
     self_revocation: SelfRevocation
     signing_requests: SigningRequests
     status_answers: OcspResponder
@@ -251,6 +255,7 @@ async def open_front(
         )
         throttle = Throttle(store, lookup, clock, settings.auth)
         pins = RevocationPins(store, clock, login_passwords)
+        kept_pins = KeptPins(store, sealer, clock)
         trust = open_trust(core)
         tasks = HsmTasks(store, clock, role, core.process, core.work_notifier)
         people = People(
@@ -312,6 +317,8 @@ async def open_front(
             expiry=open_expiry(core),
             credentials=Credentials(store, clock, trust, revocations, core.inspector),
             revocation_pins=pins,
+            kept_pins=kept_pins,
+            waiting_documents=WaitingDocuments(store, clock),
             signing_requests=SigningRequests(store, attempts, hosts, clock, shielded),
             self_revocation=SelfRevocation(store, lookup, throttle, pins, revocations),
             status_answers=OcspResponder(
@@ -375,6 +382,7 @@ async def open_front(
                 issuing,
                 settings.installation,
                 pins,
+                kept_pins,
             ),
             issuing=issuing,
             reissue=Reissue(store, invitations, revocations, clock),
@@ -411,7 +419,7 @@ async def open_front(
             ),
             frame_signing=frame_signing,
             frame_batches=EmbedSessionBatches(
-                store, frame_signing, signing, requests, progress
+                store, frame_signing, signing, requests, progress, views
             ),
             verification=Verification(
                 store,

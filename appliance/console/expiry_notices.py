@@ -18,7 +18,13 @@ from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.console import Page, read_search
-from appliance.domain.trust_store import EXPIRY_DAYS, Anchor, Expiring, ExpiringKind
+from appliance.domain.trust_store import (
+    EXPIRY_DAYS,
+    SOON_DAYS,
+    Anchor,
+    Expiring,
+    ExpiringKind,
+)
 from appliance.domain.vocab import EventKind
 from appliance.pki.validation.certificate_rules import name_of
 from appliance.pki.validation.trust_store import ExpiryStore, TrustStore
@@ -30,7 +36,7 @@ OwnCertificates = Callable[
 _BATCH: Final = 200
 _PAGE: Final = 50
 _LONGEST: Final = timedelta(days=max(EXPIRY_DAYS))
-_SOON: Final = timedelta(days=30)
+_SOON: Final = timedelta(days=SOON_DAYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,19 +142,24 @@ class Expiry:
             ends[what.kind] = min(what.not_after, ends.get(what.kind, what.not_after))
         return ends
 
-    async def signers(self, cursor: str = "", text: str = "") -> Page[Expiring]:
+    async def signers(
+        self, cursor: str = "", text: str = "", days: int | None = None
+    ) -> Page[Expiring]:
         """Credentials in use that end within 90 days, soonest first.
 
         Args:
             cursor: where the page before ended.
             text: part of a name, a CUIL or a serial number: then those of
                 whoever it names, whenever they end.
+            days: those that end within so many days; None: as above.
 
         Raises:
             ApplianceError: `QUERY_INVALID` for a cursor that is none.
         """
         after = pagination.read_instant(cursor)
         until = None if text else self._clock.now() + _LONGEST
+        if days is not None:
+            until = self._clock.now() + timedelta(days=days)
         async with self._store.read() as transaction:
             whose = None
             if text:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, Table, and_, exists, func, select
+from sqlalchemy import ColumnElement, Select, Table, and_, exists, func, select
 
 from appliance.core.database.tables import (
     credential,
@@ -21,7 +21,7 @@ from appliance.domain.vocab import CredentialState, RequestState, WebhookDisable
 from appliance.requests.process_store import only_revoked
 
 _E: Final = webhook_endpoint.c
-_MAILS: Final[Sequence[Table]] = (mail_message, security_notice)
+MAIL_TABLES: Final[Sequence[Table]] = (mail_message, security_notice)
 _LOST: Final = (MailState.REFUSED.value, MailState.GIVEN_UP.value)
 _STOPPED: Final = (WebhookDisabled.FAILING.value, WebhookDisabled.GONE.value)
 _REVOKED: Final = (CredentialState.REVOKING.value, CredentialState.REVOKED.value)
@@ -63,18 +63,12 @@ class ConsoleHealthStore(Store):
 
     async def webhooks(self) -> WebhookFaults:
         """Count the endpoints that get nothing."""
-        is_enabled = _E.integrator.in_(
-            select(integrator.c.id).where(integrator.c.disabled.is_(None))
-        )
-        is_failing = and_(_E.disabled.is_(None), _E.failing_since.is_not(None))
         row = (
             await self._connection.execute(
                 select(
-                    func.count().filter(is_failing).label("failing"),
-                    func.count()
-                    .filter(_E.disabled_reason.in_(_STOPPED))
-                    .label("stopped"),
-                ).where(_E.removed.is_(None), is_enabled)
+                    func.count().filter(is_failing()).label("failing"),
+                    func.count().filter(is_stopped()).label("stopped"),
+                ).where(is_of_enabled())
             )
         ).one()
         return WebhookFaults(row.failing, row.stopped)
@@ -86,31 +80,68 @@ class ConsoleHealthStore(Store):
             since: end of what was refused or given up that is not counted any more.
         """
         retried = lost = 0
-        for table in _MAILS:
-            c = table.c
-            retried += await self._count(
-                table, c.state == MailState.PENDING.value, c.tries > 0
-            )
-            lost += await self._count(table, c.state.in_(_LOST), c.ended > since)
+        for table in MAIL_TABLES:
+            retried += await self._count(table, is_retried(table))
+            lost += await self._count(table, is_lost(table, since))
         return MailFaults(retried, lost)
 
     async def revoked_signers(self) -> int:
         """Count signers who are asked to sign and have only revoked certificates."""
-        # From the certificates, which are few: thousands of requests may wait.
-        whose = (
-            select(credential.c.person)
-            .where(credential.c.state.in_(_REVOKED))
-            .distinct()
-            .subquery()
-        )
-        is_asked = exists().where(
-            signature_request.c.person == whose.c.person,
-            signature_request.c.state.in_(_LEFT),
-        )
-        query = select(func.count()).where(only_revoked(whose.c.person), is_asked)
+        query = select(func.count()).select_from(revoked_and_asked().subquery())
         found = await self._connection.execute(query)
         return int(found.scalar_one())
 
     async def _count(self, table: Table, *conditions: ColumnElement[bool]) -> int:
         query = select(func.count()).select_from(table).where(*conditions)
         return int((await self._connection.execute(query)).scalar_one())
+
+
+def is_of_enabled() -> ColumnElement[bool]:
+    """True of an endpoint that was not removed, of an enabled integrator."""
+    enabled = select(integrator.c.id).where(integrator.c.disabled.is_(None))
+    return and_(_E.removed.is_(None), _E.integrator.in_(enabled))
+
+
+def is_failing() -> ColumnElement[bool]:
+    """True of an endpoint at which the last try failed."""
+    return and_(_E.disabled.is_(None), _E.failing_since.is_not(None))
+
+
+def is_stopped() -> ColumnElement[bool]:
+    """True of an endpoint that is off because of its server."""
+    return _E.disabled_reason.in_(_STOPPED)
+
+
+def is_retried(table: Table) -> ColumnElement[bool]:
+    """True of a mail whose last try failed, and which is tried again.
+
+    Args:
+        table: one of `MAIL_TABLES`.
+    """
+    return and_(table.c.state == MailState.PENDING.value, table.c.tries > 0)
+
+
+def is_lost(table: Table, since: datetime) -> ColumnElement[bool]:
+    """True of a mail that was refused or given up after a time.
+
+    Args:
+        table: one of `MAIL_TABLES`.
+        since: the time.
+    """
+    return and_(table.c.state.in_(_LOST), table.c.ended > since)
+
+
+def revoked_and_asked() -> Select[tuple[str]]:
+    """Ids of signers who are asked to sign and have only revoked certificates."""
+    # From the certificates, which are few: thousands of requests may wait.
+    whose = (
+        select(credential.c.person)
+        .where(credential.c.state.in_(_REVOKED))
+        .distinct()
+        .subquery()
+    )
+    is_asked = exists().where(
+        signature_request.c.person == whose.c.person,
+        signature_request.c.state.in_(_LEFT),
+    )
+    return select(whose.c.person).where(only_revoked(whose.c.person), is_asked)

@@ -32,7 +32,7 @@ LATE: Final = timedelta(seconds=60)
 """What nobody has in hand for longer wants looking at."""
 SEEN: Final = timedelta(days=1)
 """Processes that gave no sign of life for longer are forgotten."""
-_MAILS_LOST: Final = timedelta(days=1)
+MAILS_LOST: Final = timedelta(days=1)
 """Mails that were refused or given up count for so long."""
 _LEFT: Final = 4
 """So does what has less than that part of its time left: it is renewed at half."""
@@ -110,7 +110,7 @@ async def look(
             workers=tuple(await WorkerStore(transaction).alive(now - SEEN)),
             overdue=tuple(await levels.counted(now, now - OVERDUE)),
             webhooks=await faults.webhooks(),
-            mails=await faults.mails(now - _MAILS_LOST),
+            mails=await faults.mails(now - MAILS_LOST),
             revoked_signers=await faults.revoked_signers(),
             backup=await installation.last_backup(),
             audit=await installation.last_audit_check(),

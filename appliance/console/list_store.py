@@ -11,6 +11,7 @@ from sqlalchemy import (
     Select,
     Text,
     and_,
+    exists,
     func,
     literal,
     not_,
@@ -391,6 +392,9 @@ def _request_conditions(
         conditions.append(request.person == wanted.person)
     if wanted.batch is not None:
         conditions.append(request.batch == wanted.batch)
+    if wanted.unreplaced:
+        is_replaced = exists().where(signing_process.c.replaces == request.process)
+        conditions.append(~is_replaced)
     if wanted.since is not None:
         conditions.append(request.created >= wanted.since)
         first = numbered_about(wanted.since, func.min(number), 0)

@@ -43,6 +43,7 @@ from appliance.domain.console import (
 )
 from appliance.domain.ids import IntegratorId, PersonId
 from appliance.domain.integrators.integrators import IntegratorView, SessionState
+from appliance.domain.trust_store import SOON_DAYS
 from appliance.domain.vocab import (
     CredentialState,
     PersonState,
@@ -51,7 +52,7 @@ from appliance.domain.vocab import (
 )
 from appliance.integrators.integrator_store import integrator_view, integrator_views
 
-_SOON = timedelta(days=30)
+_SOON: Final = timedelta(days=SOON_DAYS)
 _IS_REPLACED: Final = exists().where(
     signing_process.c.replaces == signature_request.c.process
 )

@@ -9,7 +9,9 @@ from datetime import timedelta
 from typing import Final, TypeVar
 
 from appliance.console.batch_list_store import ConsoleBatchStore, read_batch_id
+from appliance.console.installation_state import MAILS_LOST
 from appliance.console.revoked_store import RevokedStore
+from appliance.console.undelivered_store import Undelivered, UndeliveredStore
 from appliance.console.view_store import ConsoleViewStore
 from appliance.core import pagination
 from appliance.core.audit_check import AuditChains
@@ -55,6 +57,7 @@ from appliance.domain.requests.levels import Upkeep, UpkeepCount
 from appliance.domain.requests.process import ProcessNote
 from appliance.domain.requests.request import RequestView, SignedDocumentView
 from appliance.domain.requests.request_batch import RequestBatch
+from appliance.domain.signer_bars import Bar
 from appliance.domain.vocab import EventKind, RequestState, TaskKind
 from appliance.identity.login import email_indexes
 from appliance.keys.hsm_task_store import HsmTaskStore
@@ -65,11 +68,14 @@ from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance import upkeep_overdue
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
+from appliance.signing.signer_readiness import bar_of_person
 
 PAGE: Final = 50
 """Rows of a page."""
 SPAN: Final = 20_000
 """Rows in which a page looks for a text; the next page goes on below them."""
+UNDELIVERED_SHOWN: Final = 10
+"""Webhooks, mails and signers of each kind that are told one by one."""
 _NAMED: Final = 20
 """People, and administrators, who are looked for wherever an audit row names them."""
 _BLOCKED_SHOWN: Final = 5
@@ -93,8 +99,10 @@ class RequestHistory:
     """What its integrator says of it."""
     batch: RequestBatch | None
     """What it was asked for with, where it is one of many."""
-    signer_revoked: bool
-    """It waits for a signer whose certificate is revoked."""
+    bar: Bar | None
+    """What keeps its signer from signing, while it waits."""
+    barred: frozenset[RequestId]
+    """Requests of its process that wait for somebody who cannot sign."""
     successor: RequestId | None = None
     """The request that was asked for in its place, since it failed."""
     replaces: RequestId | None = None
@@ -186,6 +194,17 @@ class ConsoleViews:
         """Signed documents that have waited too long for their level or timestamp."""
         return await upkeep_overdue(self._store, self._clock)
 
+    async def undelivered(self) -> Undelivered:
+        """What reaches nobody, one by one; `UNDELIVERED_SHOWN` of each kind at most."""
+        since = self._clock.now() - MAILS_LOST
+        async with self._store.read() as transaction:
+            found = UndeliveredStore(transaction)
+            return Undelivered(
+                tuple(await found.webhooks(UNDELIVERED_SHOWN)),
+                tuple(await found.mails(since, UNDELIVERED_SHOWN)),
+                tuple(await found.signers(UNDELIVERED_SHOWN)),
+            )
+
     async def people(self, wanted: PeopleFilter, cursor: str = "") -> Page[PersonRow]:
         """Persons, newest first.
 
@@ -267,6 +286,11 @@ class ConsoleViews:
             found.invited_until,
         )
 
+    async def bar(self, person: PersonId) -> Bar | None:
+        """What keeps a person from signing now; None if nothing does."""
+        async with self._store.read() as transaction:
+            return await bar_of_person(transaction, person, self._clock.now())
+
     async def known(self, cuil: str, email: str) -> tuple[str, PersonRow] | None:
         """Who has a CUIL or an e-mail address already.
 
@@ -339,7 +363,11 @@ class ConsoleViews:
             rows = await transaction.audit.of_request(number)
             steps = tuple(await RequestStore(transaction).of_process(view.process))
             note = await ProcessStore(transaction).note(view.process)
-            shown = (await ProcessStore(transaction).signers([number]))[number]
+            shown = await ProcessStore(transaction).signers([s.id for s in steps])
+            bar = None
+            if view.state in _WAITING:
+                now = self._clock.now()
+                bar = await bar_of_person(transaction, view.person, now)
             processes = ProcessStore(transaction)
             successor = await _beside(
                 transaction, view, await processes.successor(view.process)
@@ -364,7 +392,8 @@ class ConsoleViews:
             upkeep,
             note,
             batch or None,
-            view.state in _WAITING and shown.is_revoked,
+            bar,
+            frozenset(ident for ident, each in shown.items() if each.bar is not None),
             successor,
             replaces,
         )

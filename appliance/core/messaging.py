@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import structlog
 from arq.connections import ArqRedis, RedisSettings
 from redis.asyncio import Redis
+from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 
 from appliance.core.database.password_files import read_password
@@ -47,6 +48,11 @@ _REST_S = 1.0
 """Time that a Redis that was away is left alone, in seconds."""
 _DEAF_S = 0.5
 """Time between looks of a caller that no news can reach."""
+_QUIET_S = 1.0
+"""Silence of a channel after which its listener pings Redis, in seconds."""
+_ANSWER_S = 3.0
+"""Longest wait for the answer to a ping, in seconds. A Redis that was stopped (SIGSTOP)
+still accepts connections, so a connection alone proves nothing."""
 
 
 def serialize(job: dict[str, Any]) -> bytes:
@@ -295,7 +301,7 @@ async def connect_queue(settings: RedisSettings) -> ArqRedis:
     """A client of arq's queue, connected.
 
     Raises:
-        RedisError, OSError: Redis is away.
+        RedisError, OSError, TimeoutError: Redis is away, or does not answer.
     """
     # arq's own `create_pool` has no option for a link that dies.
     pool = ArqRedis(
@@ -306,12 +312,31 @@ async def connect_queue(settings: RedisSettings) -> ArqRedis:
         default_queue_name=QUEUE,
     )
     try:
-        await pool.ping()
+        async with asyncio.timeout(_ANSWER_S):
+            await pool.ping()
     except BaseException:
         with contextlib.suppress(*_AWAY):
             await pool.aclose()
         raise
     return pool
+
+
+async def answers(settings: RedisSettings) -> bool | None:
+    """Ping Redis once, over a connection of its own; takes `_ANSWER_S` at most.
+
+    Returns:
+        True if it answered; None if this process may not connect to its socket.
+    """
+    client = connect(settings)
+    try:
+        async with asyncio.timeout(_ANSWER_S):
+            await client.ping()
+    except (*_AWAY, *_ODD) as exc:
+        # redis-py raises its own error while it handles the system's.
+        return None if isinstance(exc.__context__, PermissionError) else False
+    finally:
+        await _closed(client)
+    return True
 
 
 def _connection(settings: RedisSettings) -> dict[str, Any]:
@@ -357,14 +382,15 @@ async def listen(
         client = connect(settings)
         try:
             async with client.pubsub() as subscription:
-                await subscription.subscribe(channel)
+                async with asyncio.timeout(_ANSWER_S):
+                    await subscription.subscribe(channel)
                 if away:
                     _log.info("redis.back", channel=channel)
                 away = False
                 if tell is not None:
                     tell(hears=True)
                 yield None
-                async for message in subscription.listen():
+                async for message in _messages(subscription):
                     if message["type"] == "message":
                         yield message["data"].decode(errors="replace")
         except (*_AWAY, *_ODD) as exc:
@@ -377,3 +403,29 @@ async def listen(
         finally:
             with contextlib.suppress(*_AWAY):
                 await client.aclose()
+
+
+async def _messages(subscription: PubSub) -> AsyncIterator[dict[str, Any]]:
+    """Messages of a subscription for ever; a Redis that says nothing is pinged.
+
+    Raises:
+        TimeoutError: it did not answer the ping within `_ANSWER_S`.
+    """
+    is_pinged = False
+    while True:
+        response = await _response(subscription, _ANSWER_S if is_pinged else _QUIET_S)
+        if response is None and is_pinged:
+            # A process that was held up reads the answer only now.
+            response = await _response(subscription, 0)
+            if response is None:
+                raise TimeoutError
+        if response is None:
+            await subscription.ping()
+        else:
+            yield await subscription.handle_message(response)  # type: ignore[no-untyped-call]  # redis-py types it so
+        is_pinged = response is None
+
+
+async def _response(subscription: PubSub, within_s: float) -> Any:
+    """The next response as it came; None if there is none in time."""
+    return await subscription.parse_response(block=False, timeout=within_s)

@@ -132,8 +132,9 @@ def named_faults() -> Iterator[None]:
     except OSError as exc:
         if exc.errno in _FULL:
             raise ApplianceError(ErrorCode.STORAGE_FULL) from exc
-        code = ErrorCode.STORE_UNAVAILABLE
-        raise ApplianceError(code, sentence=DOCUMENTS_AWAY) from exc
+        raise ApplianceError(
+            ErrorCode.STORE_UNAVAILABLE, sentence=DOCUMENTS_AWAY
+        ) from exc
     except DamagedError as exc:
         raise DocumentAlteredError from exc
 
@@ -170,7 +171,7 @@ def name_of(integrator: IntegratorId, sha256: str) -> str:
         ApplianceError: `STORE_UNAVAILABLE`: no document is named so.
     """
     if not _ID.fullmatch(integrator) or not SHA256.fullmatch(sha256):
-        raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+        raise ApplianceError(ErrorCode.STORE_UNAVAILABLE, sentence=DOCUMENTS_AWAY)
     return f"{integrator}/{sha256[:2]}/{sha256}.pdf"
 
 

@@ -39,7 +39,7 @@ from appliance.documents.passing_document_store import (
 )
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import DOCUMENTS_AWAY, ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, new_id
 from appliance.domain.ports import BlobMaintenance, DocumentBytes
 from appliance.domain.vocab import EventKind
@@ -75,7 +75,7 @@ class Keeping:
                 taken for left behind.
         """
         if await PassingDocumentStore(transaction).recorded(self.call) != self.count:
-            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE, sentence=DOCUMENTS_AWAY)
         self.is_recorded = True
 
     async def handed_on(self, transaction: Transaction, at: datetime) -> None:
@@ -90,7 +90,7 @@ class Keeping:
         """
         passing = PassingDocumentStore(transaction)
         if await passing.renew(self.call, at) != self.count:
-            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE, sentence=DOCUMENTS_AWAY)
         self.is_recorded = True
 
 

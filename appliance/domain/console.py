@@ -196,6 +196,8 @@ class RequestFilter:
     """Only what was asked for with it."""
     apart: tuple[RequestBatchId, ...] = ()
     """What was asked for with one of these is left out of what a text finds."""
+    unreplaced: bool = False
+    """Without what was asked for again."""
     since: datetime | None = None
     before: datetime | None = None
 

@@ -1,7 +1,7 @@
 """What the signing frame shows and takes: claims, places, and where a session is."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -15,7 +15,7 @@ from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.requests.preset import SignaturePreset, effective
 from appliance.domain.requests.request import RequestView
-from appliance.domain.requests.request_batch import BatchStanding
+from appliance.domain.requests.request_batch import BatchDocument, BatchStanding
 from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters, SignParameters
 
@@ -200,6 +200,17 @@ class SignOrder:
     seen: str
     """SHA-256 of the document that was on the screen, hex."""
     password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPage:
+    """Documents of a batch, as its signer is shown the list."""
+
+    documents: Sequence[BatchDocument]
+    signed: Mapping[RequestId, EmbedSessionSigned]
+    """Signatures of those documents that are signed."""
+    message: str | None
+    """To the signer, where all of the batch have the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,8 @@ class ExpiringKind(StrEnum):
 
 EXPIRY_DAYS: Final = (90, 30, 7, 1)
 """Days before an end on which it is told, once each."""
+SOON_DAYS: Final = 30
+"""Days before its end from which the console counts a certificate as ending soon."""
 
 
 def due_days(begins: datetime, ends: datetime, now: datetime) -> int | None:

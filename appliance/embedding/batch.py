@@ -15,6 +15,7 @@ from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.embedding import (
     BatchBegun,
+    BatchPage,
     EmbedSessionState,
     EmbedSessionView,
 )
@@ -28,11 +29,14 @@ from appliance.domain.integrators.integrators import (
 from appliance.domain.ports import DocumentStream
 from appliance.domain.requests.batch import SignBatch
 from appliance.domain.requests.request import RequestView, SignedDocumentView
-from appliance.domain.requests.request_batch import BatchPage
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
 from appliance.embedding.session_steps import SessionSteps
-from appliance.embedding.session_views import event_id_of, signature_told
+from appliance.embedding.session_views import (
+    EmbedSessionViews,
+    event_id_of,
+    signature_told,
+)
 from appliance.embedding.signing import (
     TRIED_REASON,
     EmbedSessionSigning,
@@ -66,6 +70,7 @@ class EmbedSessionBatches:
         signing: makes signatures.
         requests: hands documents out.
         progress: moves sessions on.
+        views: reads what signers are told of signatures.
     """
 
     def __init__(
@@ -75,12 +80,14 @@ class EmbedSessionBatches:
         signing: Signing,
         requests: Requests,
         progress: SessionSteps,
+        views: EmbedSessionViews,
     ) -> None:
         self._store = store
         self._alone = alone
         self._signing = signing
         self._requests = requests
         self._progress = progress
+        self._views = views
 
     async def documents(self, session: EmbedSession, after: RequestId) -> BatchPage:
         """Up to `PAGE` documents of the batch, in order.
@@ -95,10 +102,14 @@ class EmbedSessionBatches:
         own = _own(session)
         async with self._store.read() as transaction:
             batches = RequestBatchStore(transaction)
-            return BatchPage(
-                await batches.documents(own.batch, own.person, after, PAGE),
-                await batches.message(own.batch),
-            )
+            found = await batches.documents(own.batch, own.person, after, PAGE)
+            names = {
+                each.request: each.name
+                for each in found
+                if each.state is RequestState.SIGNED
+            }
+            signed = await self._views.signed(transaction, names)
+            return BatchPage(found, signed, await batches.message(own.batch))
 
     async def open(self, session: EmbedSession, request: RequestId) -> EmbedSessionView:
         """Have one document of the batch be the one that is read.

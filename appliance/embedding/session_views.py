@@ -1,6 +1,7 @@
 """What a session of the frame is told of itself, read from the record."""
 
 import math
+from collections.abc import Mapping
 from typing import Final
 from uuid import UUID, uuid5
 
@@ -21,7 +22,7 @@ from appliance.domain.embedding import (
     LegalWord,
 )
 from appliance.domain.errors import ApplianceError, error_of_reason
-from appliance.domain.ids import new_id
+from appliance.domain.ids import RequestId, new_id
 from appliance.domain.integrators.integrators import EmbedSession, SessionState
 from appliance.domain.requests.new_request import FRAME_ORIGIN
 from appliance.domain.requests.request import RequestView, SignedDocumentView
@@ -89,7 +90,10 @@ class EmbedSessionViews:
                 if request is None or now.batch is not None
                 else await DocumentStore(transaction).signed(request.id)
             )
-            told = None if signed is None else await self._signed(transaction, signed)
+            told = None
+            if signed is not None:
+                names = {signed.request: signed.file_name}
+                told = (await self.signed(transaction, names))[signed.request]
         state = _state(now, request)
         if standing is not None:
             state = _state_of_batch(now, standing)
@@ -121,19 +125,25 @@ class EmbedSessionViews:
             request=request,
         )
 
-    async def _signed(
-        self, transaction: Transaction, signed: SignedDocumentView
-    ) -> EmbedSessionSigned:
-        """What the signer is told of the signature."""
-        code, at = await ActivationStore(transaction).coded(signed.request) or (
-            None,
-            None,
-        )
-        return EmbedSessionSigned(
-            file_name=signed_name(signed.file_name),
-            at=at,
-            verify_url=f"{self._verify_url}/{code}" if code else None,
-        )
+    async def signed(
+        self, transaction: Transaction, names: Mapping[RequestId, str]
+    ) -> dict[RequestId, EmbedSessionSigned]:
+        """Read what the signer is told of each signature.
+
+        Args:
+            transaction: to read in.
+            names: file name of each document, by its signed request.
+        """
+        coded = await ActivationStore(transaction).coded(names)
+        found = {}
+        for request, name in names.items():
+            code, at = coded.get(request, (None, None))
+            found[request] = EmbedSessionSigned(
+                file_name=signed_name(name),
+                at=at,
+                verify_url=f"{self._verify_url}/{code}" if code else None,
+            )
+        return found
 
     async def _complete(
         self, session: EmbedSession, signed: SignedDocumentView

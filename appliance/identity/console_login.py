@@ -261,7 +261,7 @@ class ConsoleLogin:
         )
         if active and until - row.until >= _STRIDE:
             async with self._store.write() as transaction:
-                await ConsoleUserStore(transaction).prolong_session(indexes, until)
+                await ConsoleUserStore(transaction).prolong_session(indexes, now, until)
         csrf = self._csrf(token)
         return ConsoleSession(row.user, max(row.until, until), csrf, row.proven)
 

@@ -98,7 +98,7 @@ class ConsoleUsers:
             if len(enabled) == 1:
                 raise ApplianceError(ErrorCode.CONSOLE_USER_LAST)
             await ConsoleUserStore(transaction).set_disabled(user.id, now)
-            ended = await ConsoleUserStore(transaction).close_sessions(user.id)
+            ended = await ConsoleUserStore(transaction).close_sessions(user.id, now)
             _audit(
                 transaction,
                 EventKind.CONSOLE_USER_DISABLED,
@@ -149,7 +149,7 @@ class ConsoleUsers:
         async with self._store.write() as transaction:
             user = (await _found(transaction, name)).user
             ended = await ConsoleUserStore(transaction).close_sessions(
-                user.id, self._indexes(keep)
+                user.id, self._clock.now(), self._indexes(keep)
             )
             if ended:
                 _audit(
@@ -201,7 +201,7 @@ class ConsoleUsers:
             user = (await _found(transaction, name)).user
             await ConsoleUserStore(transaction).set_password(user.id, phc)
             ended = await ConsoleUserStore(transaction).close_sessions(
-                user.id, self._indexes(keep)
+                user.id, self._clock.now(), self._indexes(keep)
             )
             _audit(
                 transaction,
@@ -306,7 +306,7 @@ class ConsoleUsers:
         )
         await ConsoleUserStore(transaction).set_totp(user, sealed, step)
         ended = await ConsoleUserStore(transaction).close_sessions(
-            user, self._indexes(keep)
+            user, self._clock.now(), self._indexes(keep)
         )
         _audit(
             transaction,

@@ -46,6 +46,7 @@ from appliance.keys.signing_password import (
 from appliance.people.console_user_store import EnrolmentStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.issuance import Issuance, IssuePlan
+from appliance.pki.kept_pins import KeptPins
 from appliance.pki.revocation_pins import RevocationPins
 
 _CODE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -103,6 +104,7 @@ class Enrolment:
         issuing: asks for keys and certificates.
         installation: shown in the authenticator app.
         pins: makes revocation PINs.
+        kept_pins: seals them for the browser that they are shown in.
     """
 
     def __init__(
@@ -116,6 +118,7 @@ class Enrolment:
         issuing: Issuance,
         installation: str,
         pins: RevocationPins,
+        kept_pins: KeptPins,
     ) -> None:
         self._store = store
         self._lookup = lookup
@@ -126,6 +129,7 @@ class Enrolment:
         self._issuing = issuing
         self._installation = installation
         self._pins = pins
+        self._kept_pins = kept_pins
 
     async def look(self, code: str, opening: str = "") -> EnrolmentView:
         """What the page shows, with a seed of this opening alone.
@@ -152,6 +156,7 @@ class Enrolment:
             until=found.until,
             totp_uri=totp.provisioning_uri(seed, email, self._installation),
             totp_secret=seed,
+            totp_issuer=self._installation,
             opening=opening,
         )
 
@@ -295,7 +300,8 @@ class Enrolment:
                 transaction, plan, person, vouched_by, unlock, actor
             )
             await self._pins.put(transaction, person, pin, actor)
-        return Enrolled(person, plan.task, vouched_by, pin.text)
+        kept = self._kept_pins.seal(person, pin)
+        return Enrolled(person, plan.task, vouched_by, pin.text, kept)
 
     async def _begin_tries(
         self, transaction: Transaction, found: "_Found", address: str | None

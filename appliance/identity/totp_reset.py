@@ -1,9 +1,10 @@
 """A person's lost telephone: new codes for sign-in, with key and passwords kept."""
 
-from appliance.core.unit_of_work import Database
+from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.identity import Person
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import Sealer
 from appliance.domain.vocab import EventKind, PersonState
@@ -17,7 +18,8 @@ class PersonFactor:
 
     Args:
         store: the record.
-        sealer: seals TOTP seeds (`login_secret`, person's id, `totp_sealed`).
+        sealer: seals TOTP seeds (`login_secret`, person's id, `totp_sealed`), and
+            opens e-mail addresses.
         clock: the time.
         installation: its name, as authenticator apps show it.
     """
@@ -58,6 +60,7 @@ class PersonFactor:
             found = await PersonStore(transaction).get(person)
             if found is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+            name = await self._account(transaction, found)
             is_set = await PersonStore(transaction).set_totp(person, sealed)
             if found.state is not PersonState.ACTIVE or not is_set:
                 raise ApplianceError(
@@ -75,4 +78,13 @@ class PersonFactor:
                     },
                 )
             )
-        return totp.provisioning_uri(seed, found.name, self._installation)
+        return totp.provisioning_uri(seed, name, self._installation)
+
+    async def _account(self, transaction: Transaction, person: Person) -> str:
+        """Return the entry's name in the app: as at enrolment, for the same account."""
+        contact = await PersonStore(transaction).contact(person.id)
+        if contact is None:
+            return person.name
+        return self._sealer.open(
+            contact.email_sealed, table="person", row=person.id, column="email_sealed"
+        ).decode()

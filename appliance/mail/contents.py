@@ -14,7 +14,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.documents import signed_name
 from appliance.domain.identity import Person
 from appliance.domain.ids import RequestId
-from appliance.domain.integrators.sign_urls import sign_link
+from appliance.domain.integrators.sign_urls import sign_link_to
 from appliance.domain.mail.mails import (
     AFTER_REQUEST,
     ASKS,
@@ -212,7 +212,7 @@ class MailContents:
             note = await ProcessStore(transaction).note(requests[0].process)
             expires = requests[0].expires
             if integrator is not None and integrator.sign_url:
-                url = _sign_link(integrator.sign_url, requests)
+                url = sign_link_to(integrator.sign_url, requests)
         if claim.kind is MailKind.INVITATION:
             expires = datetime.fromisoformat(str(claim.detail["until"]))
             url = self._link(claim)
@@ -300,13 +300,6 @@ class MailContents:
             expires=None,
             is_alone=is_alone,
         )
-
-
-def _sign_link(template: str, requests: Sequence[RequestView]) -> str:
-    """Where the first of several is signed, and with it the batch that all are of."""
-    first, batches = requests[0], {view.batch for view in requests}
-    batch = first.batch if len(batches) == 1 else None
-    return sign_link(template, first.process, first.id, batch)
 
 
 def _of_batch(content: MailContent, requests: Sequence[RequestView]) -> MailContent:

@@ -27,6 +27,7 @@ from appliance.operations.containers import DATABASE_USER, USER
 from appliance.operations.health_looks import HEALTH, look_at_health
 from appliance.operations.host_looks import look_at_hosts
 from appliance.operations.looks import (
+    LOOK_S,
     Finding,
     faults_of,
     look_at_disk,
@@ -98,7 +99,7 @@ def parts(folder: Path, settings: Settings, *, deep: bool) -> dict[str, Look]:
         "HSM": lambda: look_at_hsm_kind(rubrica_command("hsm", "kind")),
     }
     if deep:
-        found["audit"] = partial(_look_by, "audit", "verify")
+        found["audit"] = partial(_look_by, "audit", "verify", limit_s=None)
     return found
 
 
@@ -234,8 +235,8 @@ def look_at_backups(settings: Settings) -> Iterator[Finding]:
         yield Finding(told, f'{how} (docs/backup.md, "In containers")')
 
 
-def _look_by(*command: str) -> Iterator[Finding]:
+def _look_by(*command: str, limit_s: float | None = LOOK_S) -> Iterator[Finding]:
     """What a command of ours finds amiss."""
-    lines = faults_of(rubrica_command(*command))
+    lines = faults_of(rubrica_command(*command), limit_s)
     if lines:
         yield Finding(lines[-1], f"{_OPERATOR} {' '.join(command)}")

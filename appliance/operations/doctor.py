@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from appliance.cli.installation.stopped_trial import STOPPED, is_stopped_trial
 from appliance.cli.terminal import log_to_stderr, say
 from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import Environment
@@ -76,6 +77,8 @@ _OF_THE_RECORD: Final = frozenset(
     }
 )
 """What nothing is told of while the database is away, but that it is: once."""
+_HSM_S: Final = 300
+"""Longest time for trying the keys of an HSM, in seconds."""
 
 
 def register(
@@ -133,6 +136,8 @@ def _doctor(args: argparse.Namespace) -> int:
             "installed machine; of a trial, `rubrica check-config` and `rubrica "
             "ready` tell what is amiss"
         )
+        if is_stopped_trial(settings):
+            msg += f"; now {STOPPED}"
         raise SettingsError(msg)
     if os.geteuid() != 0:
         msg = "doctor: looks at what every role sees: run it as root"
@@ -229,9 +234,9 @@ def _parts(
         "HSM": lambda: _look_at_hsm(file, deep=deep),
     }
     if deep:
-        parts["audit"] = lambda: _look_by(file, "audit", "verify")
+        parts["audit"] = lambda: _look_by(file, "audit", "verify", limit_s=None)
         if settings.environment is Environment.PREPROD:
-            parts["sample"] = lambda: _look_by(file, "sample")
+            parts["sample"] = lambda: _look_by(file, "sample", limit_s=None)
     return parts
 
 
@@ -262,12 +267,14 @@ def _look_at_hsm(file: Path, *, deep: bool) -> Iterator[Finding]:
     signs_here = "signing" not in left_out()
     yield from looks.look_at_hsm_kind(kind, signs_here=signs_here)
     if deep and signs_here:
-        yield from _look_by(file, "hsm", "check", "--quick")
+        yield from _look_by(file, "hsm", "check", "--quick", limit_s=_HSM_S)
 
 
-def _look_by(file: Path, *arguments: str) -> Iterator[Finding]:
+def _look_by(
+    file: Path, *arguments: str, limit_s: float | None = looks.LOOK_S
+) -> Iterator[Finding]:
     """What a command of ours finds amiss, by the settings of a file."""
     command = system.rubrica_command(*arguments, settings_file=file)
-    lines = looks.faults_of(command)
+    lines = looks.faults_of(command, limit_s)
     if lines:
         yield Finding(lines[-1], "rubrica " + " ".join(arguments))

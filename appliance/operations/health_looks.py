@@ -1,10 +1,9 @@
 """What the health report has of the record, for `rubrica doctor`."""
 
-import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from appliance.operations.looks import Finding
+from appliance.operations.looks import Finding, answer_of
 from appliance.operations.metrics.verdicts import State
 from appliance.operations.status import MARKS, REMEDY, UNSEEN
 
@@ -21,9 +20,7 @@ def look_at_health(command: Sequence[str]) -> Iterator[Finding]:
     Args:
         command: line of `rubrica status`.
     """
-    done = subprocess.run(  # noqa: S603 (our own words, no shell)
-        command, capture_output=True, text=True, check=False, cwd="/"
-    )
+    done = answer_of(command)
     if done.returncode not in _FOUND:
         told = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
         yield Finding(told[-1], "rubrica status")

@@ -1,9 +1,8 @@
 """Signing hosts that the fronts of a machine do not believe, for `rubrica doctor`."""
 
-import subprocess
 from collections.abc import Iterator, Sequence
 
-from appliance.operations.looks import Finding
+from appliance.operations.looks import Finding, answer_of
 from appliance.operations.upgrade import REMEDY
 
 
@@ -13,9 +12,7 @@ def look_at_hosts(command: Sequence[str]) -> Iterator[Finding]:
     Args:
         command: line of `rubrica upgrade --hosts`, as the role that may ask.
     """
-    done = subprocess.run(  # noqa: S603 (our own words, no shell)
-        command, capture_output=True, text=True, check=False, cwd="/"
-    )
+    done = answer_of(command)
     if done.returncode == 0:
         return
     for line in done.stdout.splitlines():

@@ -44,6 +44,13 @@ _TMPFILES: Final = (
 _UNHANDED: Final = "243"
 """Exit status of a unit that is to be handed a file that is not there."""
 _SPARE_BYTES: Final = 2 * 1024**3
+LOOK_S: Final = 60
+"""Longest that the command of one look may take, in seconds: what it asks may hang."""
+_GONE_S: Final = 1.0
+"""Longest wait for a command that was killed. One that reads a folder of a network file
+system that hangs does not end before that does."""
+_LATE: Final = 124
+"""Exit status of a command that was given up, as timeout(1) has it."""
 _OK: Final = 200
 _HARDWARE: Final = 'move the keys to a hardware HSM (docs/hsm.md, "Makes of HSM")'
 _WHY: Final = {
@@ -277,9 +284,7 @@ def look_at_hsm_kind(
         signs_here: signing workers are of this host. Elsewhere a profile of one's own
             need not be there: where it is not, the kind is not known, and not wrong.
     """
-    done = subprocess.run(  # noqa: S603 (our own words, no shell)
-        command, capture_output=True, text=True, check=False, cwd="/"
-    )
+    done = answer_of(command)
     if done.returncode == 1:
         yield Finding(done.stdout.strip(), _HARDWARE, is_warning=True)
     elif done.returncode:
@@ -301,11 +306,47 @@ def look_at_clock() -> Iterator[Finding]:
         )
 
 
-def faults_of(command: list[str]) -> list[str]:
-    """What a command says where it fails; nothing where it does not."""
-    done = subprocess.run(  # noqa: S603 (our own words, no shell)
-        command, capture_output=True, text=True, check=False, cwd="/"
+def answer_of(
+    command: Sequence[str], limit_s: float | None = LOOK_S
+) -> subprocess.CompletedProcess[str]:
+    """Run a command and give it up if it takes too long.
+
+    Args:
+        command: our own words; no shell reads them.
+        limit_s: in seconds; None: it may take any time.
+
+    Returns:
+        How it ended. One that was given up has failed, and its last line says so.
+    """
+    process = subprocess.Popen(  # noqa: S603 (our own words, no shell)
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd="/",
     )
+    try:
+        out, err = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=_GONE_S)
+        told = f"not looked at: no answer within {limit_s} s, what it asks hangs"
+        return subprocess.CompletedProcess(process.args, _LATE, "", told)
+    except BaseException:
+        process.kill()
+        raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def faults_of(command: list[str], limit_s: float | None = LOOK_S) -> list[str]:
+    """What a command says where it fails; nothing where it does not.
+
+    Args:
+        command: our own words; no shell reads them.
+        limit_s: longest that it may take, in seconds; None: any time.
+    """
+    done = answer_of(command, limit_s)
     if done.returncode == 0:
         return []
     why = _WHY.get(str(done.returncode), "")

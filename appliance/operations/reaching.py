@@ -19,6 +19,13 @@ from appliance.settings import Settings, SettingsError
 
 CONNECT_S: Final = 10
 """Longest that connecting may take, in seconds."""
+ANSWER_S: Final = 3.0
+"""Longest wait for the first answer, in seconds. A process that was stopped (SIGSTOP)
+still accepts connections."""
+_SSL_REQUEST: Final = (8).to_bytes(4, "big") + (80877103).to_bytes(4, "big")
+"""Question that every PostgreSQL, and every pooler before it, answers by one byte
+before anybody logs in. Source: PostgreSQL, "Message Formats", SSLRequest."""
+_HANGS: Final = "accepts connections and does not answer: it hangs"
 DATABASE_PORT: Final = 5432
 REDIS_PORT: Final = 6379
 WANTS_PASSWORD: Final = "Redis wants a password"  # noqa: S105 (a sentence)
@@ -35,12 +42,13 @@ def socket_place(url: str) -> tuple[str, int] | None:
     return folder, int(query.get("port", ["5432"])[0])
 
 
-def hosts_fault(url: str, usual_port: int) -> str:
+def hosts_fault(url: str, usual_port: int, *, is_postgres: bool = False) -> str:
     """Why none of a URL's hosts lets a connection in; empty: one does.
 
     Args:
         url: of the settings; of several hosts one is enough.
         usual_port: where it names none.
+        is_postgres: each is PostgreSQL, and has to answer as well.
     """
     told = "names no host"
     for each in urlsplit(url).netloc.rpartition("@")[2].split(","):
@@ -49,11 +57,27 @@ def hosts_fault(url: str, usual_port: int) -> str:
             continue
         where = (place.hostname, place.port or usual_port)
         try:
-            with socket.create_connection(where, CONNECT_S):
-                return ""
+            with socket.create_connection(where, CONNECT_S) as connection:
+                if not is_postgres or _answers(connection):
+                    return ""
+                told = f"{each} {_HANGS}"
         except OSError as exc:
             told = f"{each} does not answer: {exc}"
     return told
+
+
+def _answers(connection: socket.socket) -> bool:
+    """Return whether PostgreSQL answers over a connection within `ANSWER_S`.
+
+    Raises:
+        OSError: the connection broke.
+    """
+    connection.settimeout(ANSWER_S)
+    try:
+        connection.sendall(_SSL_REQUEST)
+        return bool(connection.recv(1))
+    except TimeoutError:
+        return False
 
 
 def redis_fault(url: str, authority: Path | None, password: str | None) -> str:
@@ -72,7 +96,7 @@ def redis_fault(url: str, authority: Path | None, password: str | None) -> str:
     try:
         with redis.Redis.from_url(
             url,
-            socket_timeout=CONNECT_S,
+            socket_timeout=ANSWER_S,
             socket_connect_timeout=CONNECT_S,
             **options,
         ) as client:
@@ -81,6 +105,10 @@ def redis_fault(url: str, authority: Path | None, password: str | None) -> str:
         if password is None:
             return WANTS_PASSWORD
         return "Redis does not take that password"
+    except redis.TimeoutError as exc:
+        # redis-py has one error for a host that is not there and for one that hangs.
+        is_connected = "reading" in str(exc)
+        return f"Redis {_HANGS}" if is_connected else f"Redis does not answer: {exc}"
     except (redis.RedisError, OSError, ValueError) as exc:
         return f"Redis does not answer: {exc}"
     return ""
@@ -101,11 +129,12 @@ def look_at_redis(settings: Settings) -> Iterator[Finding]:
         return
     if told := redis_fault(url, redis.root_certificate_file, password):
         what = f"{told} (redis.url: {url}); signing goes on, more slowly"
-        yield Finding(what, _start("redis-server", "Redis", urlsplit(url).hostname))
+        host, hangs = urlsplit(url).hostname, _HANGS in told
+        yield Finding(what, _start("redis-server", "Redis", host, hangs=hangs))
 
 
 def look_for_database(settings: Settings) -> Iterator[Finding]:
-    """A PostgreSQL that lets no connection in.
+    """A PostgreSQL that lets no connection in, or hangs.
 
     Args:
         settings: of the installation; an SQLite is always there.
@@ -114,13 +143,17 @@ def look_for_database(settings: Settings) -> Iterator[Finding]:
     if url == "sqlite":
         return
     place = socket_place(url)
-    told = socket_fault(*place) if place else hosts_fault(url, DATABASE_PORT)
+    if place:
+        told = socket_fault(*place)
+    else:
+        told = hosts_fault(url, DATABASE_PORT, is_postgres=True)
     if told:
-        yield Finding(f"PostgreSQL: {told}", database_remedy(settings))
+        remedy = database_remedy(settings, hangs=_HANGS in told)
+        yield Finding(f"PostgreSQL: {told}", remedy)
 
 
 def socket_fault(folder: str, port: int) -> str:
-    """Why nobody lets a connection in at a database's Unix socket; empty: one does.
+    """Why no PostgreSQL answers at a database's Unix socket; empty: one does.
 
     Args:
         folder: of the socket.
@@ -131,31 +164,36 @@ def socket_fault(folder: str, port: int) -> str:
         with socket.socket(socket.AF_UNIX) as asking:
             asking.settimeout(CONNECT_S)
             asking.connect(path)
+            if not _answers(asking):
+                return f"{path} {_HANGS}"
     except OSError as exc:
         return f"{path} does not answer: {exc.strerror or exc}"
     return ""
 
 
-def database_remedy(settings: Settings) -> str:
+def database_remedy(settings: Settings, *, hangs: bool = False) -> str:
     """What to look at where the database does not answer.
 
     Args:
         settings: of the installation.
+        hangs: it accepts connections.
     """
     netloc = urlsplit(settings.database.url).netloc.rpartition("@")[2]
-    return _start("postgresql", "PostgreSQL", netloc or None)
+    return _start("postgresql", "PostgreSQL", netloc or None, hangs=hangs)
 
 
-def _start(unit: str, name: str, host: str | None) -> str:
+def _start(unit: str, name: str, host: str | None, *, hangs: bool) -> str:
     """How to have a service be there again.
 
     Args:
         unit: of Debian's package.
         name: of the service.
         host: where it runs; None: behind a Unix socket.
+        hangs: it runs and does not answer.
     """
     if host is None or _is_here(host):
-        return f"systemctl status {unit}\nsystemctl start {unit}"
+        again = "restart" if hangs else "start"
+        return f"systemctl status {unit}\nsystemctl {again} {unit}"
     return f"look at {name} on {host}, and at the network and firewall on the way there"
 
 

@@ -169,11 +169,16 @@ class ConsoleUserStore(Store):
             return None
         return ConsoleSessionRow(_user(row), row.opened, row.until, row.proven)
 
-    async def prolong_session(self, indexes: Sequence[str], until: datetime) -> None:
-        """Let a session that is being used go on until then."""
+    async def prolong_session(
+        self, indexes: Sequence[str], at: datetime, until: datetime
+    ) -> None:
+        """Let a session that is open at a time go on until another."""
         await self._connection.execute(
             update(console_session)
-            .where(console_session.c.token_index.in_(indexes))
+            # One that was ended since it was read stays ended.
+            .where(
+                console_session.c.token_index.in_(indexes), console_session.c.until > at
+            )
             .values(until=until)
         )
 
@@ -192,13 +197,22 @@ class ConsoleUserStore(Store):
         )
         return result.rowcount == 1
 
-    async def close_sessions(self, user: str, keep: Sequence[str] = ()) -> int:
-        """End a user's sessions but one; how many there were."""
+    async def close_sessions(
+        self, user: str, at: datetime, keep: Sequence[str] = ()
+    ) -> int:
+        """End a user's open sessions but one; how many there were.
+
+        Their rows stay until they are swept: by them the console knows whose form
+        comes too late.
+        """
         result = await self._connection.execute(
-            delete(console_session).where(
+            update(console_session)
+            .where(
                 console_session.c.user == user,
                 console_session.c.token_index.not_in(keep),
+                console_session.c.until > at,
             )
+            .values(until=at)
         )
         return result.rowcount
 

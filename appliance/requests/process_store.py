@@ -26,6 +26,7 @@ from appliance.core.database.tables import (
     person,
     signature_request,
     signing_process,
+    signing_secret,
 )
 from appliance.core.unit_of_work import Store, Transaction
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -44,7 +45,8 @@ from appliance.domain.requests.process import (
     SignerShown,
     SigningProcess,
 )
-from appliance.domain.vocab import CredentialState, RequestState
+from appliance.domain.signer_bars import Validity, bar_of
+from appliance.domain.vocab import CredentialState, PersonState, RequestState
 from appliance.requests.request_store import RequestStore, note_columns, numbered_about
 from appliance.requests.turn_store import turn_of
 
@@ -52,6 +54,7 @@ _PLACE: Final = signature_request.alias("place")
 _OTHER: Final = signature_request.alias("other")
 _BESIDE: Final = signature_request.alias("beside")
 _SIGNED: Final = RequestState.SIGNED.value
+_WAITING: Final = frozenset({RequestState.PENDING.value, RequestState.WAITING.value})
 _HEADS: Final[Select[Any]] = select(signing_process, _PLACE.c.id.label("place")).join(
     _PLACE, _PLACE.c.process == signing_process.c.id
 )
@@ -161,16 +164,46 @@ class ProcessStore(Store):
                 signature_request.c.state,
                 person.c.cuil,
                 person.c.name,
-                only_revoked(signature_request.c.person).label("is_revoked"),
+                person.c.state.label("person_state"),
+                signing_secret.c.locked_at,
             )
             .join(person, person.c.id == signature_request.c.person)
+            .outerjoin(signing_secret, signing_secret.c.person == person.c.id)
             .where(signature_request.c.id.in_(requests))
         )
-        rows = await self._connection.execute(query)
-        return {
-            RequestId(row.id): replace(_shown(row), is_revoked=bool(row.is_revoked))
-            for row in rows
-        }
+        rows = (await self._connection.execute(query)).all()
+        waiting = {row.person for row in rows if row.state in _WAITING}
+        held = await self._validities(waiting)
+        now = self._clock.now()
+        found = {}
+        for row in rows:
+            bar = None
+            if row.state in _WAITING:
+                state = PersonState(row.person_state)
+                bar = bar_of(state, row.locked_at, held.get(row.person, ()), now)
+            found[RequestId(row.id)] = replace(_shown(row), bar=bar)
+        return found
+
+    async def _validities(self, people: Collection[str]) -> dict[str, list[Validity]]:
+        """Certificates of some people, newest first."""
+        found: dict[str, list[Validity]] = {}
+        if not people:
+            return found
+        rows = await self._connection.execute(
+            select(
+                credential.c.person,
+                credential.c.state,
+                credential.c.not_before,
+                credential.c.not_after,
+            )
+            .where(credential.c.person.in_(people))
+            .order_by(credential.c.created.desc(), credential.c.id)
+        )
+        for row in rows:
+            state = CredentialState(row.state)
+            held = Validity(state, row.not_before, row.not_after)
+            found.setdefault(row.person, []).append(held)
+        return found
 
     async def _those(
         self, query: Select[Any]

@@ -7,7 +7,6 @@ Source: design §3, 1; decisions "attempts", "a known person".
 """
 
 from datetime import datetime
-from enum import StrEnum
 
 from cryptography import x509
 
@@ -17,22 +16,11 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.identity import Credential
 from appliance.domain.ids import PersonId
+from appliance.domain.signer_bars import Bar
 from appliance.domain.vocab import CredentialState, PersonState
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
-
-
-class Bar(StrEnum):
-    """What keeps a signer from signing; the member `obstacle` of the refusal."""
-
-    DISABLED = "disabled"
-    LOCKED = "locked"
-    """The signing password, after too many wrong ones."""
-    REVOKED = "revoked"
-    EXPIRED = "expired"
-    MISSING = "missing"
-    """There is no certificate, or none yet in force."""
 
 
 async def check_signer(
@@ -73,11 +61,32 @@ async def refusal_of(
     secret = await PersonStore(transaction).signing_secret(person_id)
     if secret is not None and secret.locked_at is not None:
         return _refusal(Bar.LOCKED, secret.locked_at)
-    active = await CredentialStore(transaction).active(person_id)
+    held = await CredentialStore(transaction).of_person(person_id)
+    in_force = (each for each in held if each.state is CredentialState.ACTIVE)
+    # Of two, which a changed database may have, the newest.
+    active = next(in_force, None)
     if active is None:
-        held = await CredentialStore(transaction).of_person(person_id)
         return await _without(transaction, held)
     return await _unusable(transaction, active, now)
+
+
+async def bar_of_person(
+    transaction: Transaction, person_id: PersonId, now: datetime
+) -> Bar | None:
+    """What keeps somebody from signing at a time; None if nothing does.
+
+    As `refusal_of`, but somebody who has not enrolled is told from a disabled person.
+
+    Args:
+        transaction: the caller's.
+        person_id: whoever they are.
+        now: the time.
+    """
+    person = await PersonStore(transaction).get(person_id)
+    if person is not None and person.state is PersonState.INVITED:
+        return Bar.INVITED
+    refusal = await refusal_of(transaction, person_id, now)
+    return None if refusal is None else Bar(str(refusal.extras["obstacle"]))
 
 
 async def _unusable(

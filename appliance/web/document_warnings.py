@@ -3,6 +3,13 @@
 from typing import Final
 
 from appliance.domain.documents import Damage, FindingKind
+from appliance.domain.errors import (
+    FIELD_LOCKED,
+    FIELD_READ_ONLY,
+    SENTENCES,
+    ApplianceError,
+    ErrorCode,
+)
 
 FINDINGS: Final[dict[FindingKind, str]] = {
     FindingKind.JAVASCRIPT: "The document contains JavaScript.",
@@ -112,3 +119,25 @@ DAMAGES: Final[dict[Damage, str]] = {
     ),
 }
 """What was wrong with a document that was repaired: msgids of the catalogues."""
+
+FIELD_OBSTACLES: Final[dict[str, str]] = {
+    FIELD_READ_ONLY: "Whoever made the document does not allow signing here.",
+    FIELD_LOCKED: "An earlier signature does not allow signing here.",
+    SENTENCES[ErrorCode.SIGNATURE_FIELD_DEMANDS]: (
+        "It asks for a kind of signature that cannot be made here."
+    ),
+    SENTENCES[ErrorCode.SIGNERS_LOCKED_OUT]: (
+        "If you signed here, those who sign after you could not."
+    ),
+}
+"""Obstacles in a list of signature fields, by the sentences of `obstacle`: the signer
+chooses another field there, and reads no terms of PDF. Msgids of the catalogues."""
+
+
+def field_obstacle(error: ApplianceError) -> str:
+    """Return the msgid for a field of the list that cannot be signed.
+
+    Args:
+        error: of `appliance.documents.docmdp_policy.obstacle`.
+    """
+    return FIELD_OBSTACLES[error.sentence]

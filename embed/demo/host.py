@@ -52,8 +52,52 @@ _COOKIE: Final = "visita"
 """Begin of the name of the cookie with the visit key."""
 _KEY_HEADER: Final = "X-Visita"
 _SESSION_WAIT_S: Final = 15
-_LARGEST_ANSWER: Final = 65_536
+_LARGEST_ANSWER: Final = 1_048_576
+"""Of the service, in bytes; a request comes with its history."""
 _NUMBER: Final = re.compile("[0-9]{1,15}", re.ASCII)
+_ID: Final = re.compile("[0-9A-Za-z_-]{1,64}", re.ASCII)
+_ASKED: Final = "/pedido.json"
+"""Where the page reads signer and document of the request in a mail's link."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRequest:
+    """The request that a mail's link names; ids as the link has them, or empty."""
+
+    process: str = ""
+    request: str = ""
+    batch: str = ""
+
+    @classmethod
+    def of_query(cls, query: dict[str, list[str]]) -> "AskedRequest":
+        """Read it from a link's parameters; what is no id counts as not given."""
+
+        def given(name: str, pattern: re.Pattern[str]) -> str:
+            value = query.get(name, [""])[0]
+            return value if pattern.fullmatch(value) else ""
+
+        return cls(
+            given("proceso", _ID), given("solicitud", _NUMBER), given("lote", _ID)
+        )
+
+    def as_json(self) -> dict[str, object]:
+        """Return what names it at the session endpoint: one id; empty for none.
+
+        Source: docs/integration.md, "A session for one request".
+        """
+        if self.batch:
+            return {"loteId": self.batch}
+        if self.request:
+            return {"solicitudId": int(self.request)}
+        return {"procesoId": self.process} if self.process else {}
+
+
+_NOT_ASKED: Final = AskedRequest()
+"""No request is named: the page brings the document."""
+
+
+class ServiceRefusalError(Exception):
+    """A call of the service failed; the text is the code that the page shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +202,7 @@ class DemoHost(http.server.ThreadingHTTPServer):
     @staticmethod
     def is_private(path: str) -> bool:
         """Return whether a path is for visitors with the visit key alone."""
-        return path.startswith((f"{_TRIAL}/", mail_pages.PATH))
+        return path.startswith((f"{_TRIAL}/", mail_pages.PATH)) or path == _ASKED
 
     def admits(self, key: str) -> bool:
         """Return whether a visitor with this key is shown what is private."""
@@ -241,35 +285,90 @@ class DemoHost(http.server.ThreadingHTTPServer):
             "isShared": bool(self.config.public_origin),
         }
 
-    def new_session(self) -> Answer:
+    def new_session(self, asked: AskedRequest = _NOT_ASKED) -> Answer:
         """Ask the appliance for a session token, and hand on the token alone.
 
-        Source: contract, "POST {web_url}/api/integration/session/new".
+        Source: contract, "POST {web_url}/api/integration/session/new";
+        docs/integration.md, "A session for one request".
+
+        Args:
+            asked: the request that is signed in it; by default the page brings one.
         """
-        try:
-            key = self.config.api_key_file.read_text(encoding="ascii").strip()
-        except OSError:
-            return Answer.refused(HTTPStatus.BAD_GATEWAY, "API_KEY_MISSING")
         query = urllib.parse.urlencode({"id": self.config.integrator_id})
-        service = self.config.service_url or self.config.web_url
-        request = urllib.request.Request(  # noqa: S310 (an address of the configuration)
-            f"{service}/api/integration/session/new?{query}",
-            method="POST",
-            headers={"X-Api-Key": key},
-        )
+        named = asked.as_json()
         try:
-            with urllib.request.urlopen(request, timeout=_SESSION_WAIT_S) as answer:  # noqa: S310 (same)
-                told: dict[str, Any] = json.loads(answer.read(_LARGEST_ANSWER))
-                token = told["tokenSession"]
-        except urllib.error.HTTPError as exc:
-            return Answer.refused(HTTPStatus.BAD_GATEWAY, _code_of(exc))
-        except OSError:
-            return Answer.refused(HTTPStatus.BAD_GATEWAY, "UNREACHABLE")
-        except (ValueError, KeyError, TypeError):
+            if named:
+                told = self._call("POST", "/api/integration/sessions", named)
+            else:
+                told = self._call("POST", f"/api/integration/session/new?{query}")
+            token = told["tokenSession"]
+        except ServiceRefusalError as exc:
+            return Answer.refused(HTTPStatus.BAD_GATEWAY, str(exc))
+        except (KeyError, TypeError):
             return Answer.refused(HTTPStatus.BAD_GATEWAY, "UNINTELLIGIBLE")
         return Answer.of_json(
             {"tokenSession": token, "validUntil": told.get("validUntil")}
         )
+
+    def asked_for(self, asked: AskedRequest) -> Answer:
+        """Answer with the signer and the document of a request.
+
+        Source: docs/integration.md, "One request, and its history".
+
+        Args:
+            asked: of a mail's link; without a `request` the signer is the first one.
+        """
+        if not asked.process:
+            return Answer.refused(HTTPStatus.NOT_FOUND, "NOT_FOUND")
+        try:
+            told = self._call("GET", f"/api/integration/requests/{asked.process}")
+            signers = told["firmantes"]
+            signer = next(
+                (each for each in signers if str(each["solicitudId"]) == asked.request),
+                signers[0],
+            )
+            shown = {
+                "cuil": signer["cuil"],
+                "name": signer["nombre"],
+                "document": told["documento"]["nombre"],
+            }
+        except ServiceRefusalError as exc:
+            return Answer.refused(HTTPStatus.BAD_GATEWAY, str(exc))
+        except (KeyError, TypeError, IndexError):
+            return Answer.refused(HTTPStatus.BAD_GATEWAY, "UNINTELLIGIBLE")
+        return Answer.of_json(shown)
+
+    def _call(
+        self, method: str, path: str, body: dict[str, object] | None = None
+    ) -> dict[str, Any]:
+        """Call the service with the API key; the JSON that it answers.
+
+        Raises:
+            ServiceRefusalError: it refused, did not answer, or not in JSON.
+        """
+        try:
+            key = self.config.api_key_file.read_text(encoding="ascii").strip()
+        except OSError as exc:
+            raise ServiceRefusalError("API_KEY_MISSING") from exc
+        headers = {"X-Api-Key": key}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        request = urllib.request.Request(  # noqa: S310 (an address of the configuration)
+            f"{self.config.service_url or self.config.web_url}{path}",
+            None if body is None else json.dumps(body).encode(),
+            headers,
+            method=method,
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=_SESSION_WAIT_S) as answer:  # noqa: S310 (same)
+                told: dict[str, Any] = json.loads(answer.read(_LARGEST_ANSWER))
+        except urllib.error.HTTPError as exc:
+            raise ServiceRefusalError(_code_of(exc)) from exc
+        except OSError as exc:
+            raise ServiceRefusalError("UNREACHABLE") from exc
+        except ValueError as exc:
+            raise ServiceRefusalError("UNINTELLIGIBLE") from exc
+        return told
 
     def headers_of_all(self) -> dict[str, str]:
         """Headers of answers; the policy is what an integrator needs."""
@@ -320,13 +419,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a GET."""
-        address = read_address(self.path)
-        query = urllib.parse.parse_qs("" if address is None else address.query)
+        self._send(self._misdirected() or self._get())
+
+    def _get(self) -> Answer:
+        path, query = self._asked(), self._query()
+        if refused := self._uninvited(path):
+            return refused
+        if path == _ASKED:
+            return self.server.asked_for(AskedRequest.of_query(query))
         lang = "en" if query.get("lang") == ["en"] else "es"
-        path = self._asked()
-        self._send(
-            self._misdirected() or self._uninvited(path) or self.server.get(path, lang)
-        )
+        return self.server.get(path, lang)
 
     def do_POST(self) -> None:
         """Answer a POST: a new session, for the page's own scripts."""
@@ -344,7 +446,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self.server.enter(self.headers.get(_KEY_HEADER, ""))
         if path != "/sesion":
             return Answer.refused(HTTPStatus.NOT_FOUND, "NOT_FOUND")
-        return self.server.new_session()
+        asked = AskedRequest.of_query(self._query())
+        # Only whoever may read the mails follows their links.
+        if asked != _NOT_ASKED and (refused := self._uninvited(_ASKED)):
+            return refused
+        return self.server.new_session(asked)
 
     def _uninvited(self, path: str) -> Answer | None:
         """Refuse what is private to a visitor without the visit key."""
@@ -363,6 +469,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """The path that is asked for; empty, where nothing is, for no address."""
         address = read_address(self.path)
         return "" if address is None else address.path
+
+    def _query(self) -> dict[str, list[str]]:
+        """Return the parameters of the address."""
+        address = read_address(self.path)
+        return urllib.parse.parse_qs("" if address is None else address.query)
 
     def _misdirected(self) -> Answer | None:
         """Refuse another host name: a name that was made to point here."""

@@ -366,7 +366,7 @@ export class Batch extends Signature {
   }
 
   #save(item) {
-    return this.save(item.fileName, (how) => call(`download?request=${item.id}`, how));
+    return this.save(item.signed.fileName, (how) => call(`download?request=${item.id}`, how));
   }
 
   /** It is over: show it, and tell the host. */

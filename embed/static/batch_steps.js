@@ -2,9 +2,9 @@
 // them, and what became of each. They hold no state.
 
 import { h } from "./dom.js";
-import { documentCount, pageCount, t } from "./i18n.js";
+import { documentCount, instant, pageCount, t } from "./i18n.js";
 import { facts, out, scrolling } from "./screen.js";
-import { LEGAL, forgotten, messageFrom, passwordField, spinner, terms, termsOf, warnings, warningsOf } from "./steps.js";
+import { LEGAL, forgotten, messageFrom, passwordField, spinner, terms, termsOf, verification, warnings, warningsOf } from "./steps.js";
 
 /** Documents that one tabs through without help. */
 const FEW = 5;
@@ -325,16 +325,24 @@ export function done({ session, list, reasons, told, save }) {
   };
 }
 
-/** Each document, how it ended, and the signed ones to be saved. */
+/** Each document and how it ended; the signed ones as a single one is shown. */
 function results(list, reasons, save) {
   const row = (item) =>
     h("li", { class: item.state },
       h("span", { class: "name" }, item.name),
       h("span", { class: `state ${item.state}` }, ended(item, reasons)),
-      item.state === "signed"
-        ? h("button", { type: "button", "aria-label": t("Download {name}", { name: item.fileName }), onclick: () => save(item) }, t("Download"))
-        : null);
+      ...(item.signed ? signature(item, save) : []));
   return scrolling(h("ul", { class: "results", tabindex: "0", "aria-label": t("Documents") }, ...list.map(row)));
+}
+
+/** When a document was signed, where that can be checked, and a way to save it. */
+function signature(item, save) {
+  const { at, verifyUrl, fileName } = item.signed;
+  return [
+    at && h("span", { class: "hint" }, instant(at)),
+    verifyUrl && h("span", { class: "check" }, verification(verifyUrl, item.name)),
+    h("button", { type: "button", "aria-label": t("Download {name}", { name: fileName }), onclick: () => save(item) }, t("Download")),
+  ];
 }
 
 function ended(item, reasons) {

@@ -8,7 +8,7 @@ import { byId, fill } from "./dom.js";
 import { Failure, Stopped, failureOf, isRefusal, ownFailure } from "./failure.js";
 import { t } from "./i18n.js";
 import { countDown } from "./next_code.js";
-import { alert, announce, notice, run, waitFor } from "./screen.js";
+import { alert, announce, retrying, run, waitFor } from "./screen.js";
 import { DocumentSource, WHOLE_AT_MOST } from "./source.js";
 import { LOOK_AGAIN_MS, SESSION_OVER, pause } from "./stage.js";
 import * as steps from "./steps.js";
@@ -303,7 +303,7 @@ export class Flow extends Batch {
     const source = new DocumentSource("document", wanted);
     const stop = () => source.close();
     source.progress = progress;
-    source.late = (why) => notice(why && (() => lateness(why)));
+    source.late = (why) => retrying(why && (() => lateness(why)));
     source.failed = (error) => this.#sourceFailed(source, error);
     if (signal.aborted) stop();
     signal.addEventListener("abort", stop);
@@ -399,9 +399,10 @@ export class Flow extends Batch {
 
   /** Draw everything again, in another language. */
   redraw() {
-    super.redraw();
     this._viewer.relabel();
     if (this.session?.document && this.#shown()) this.#tools();
+    // The step at last: its messages may stand beside a tool.
+    super.redraw();
   }
 
   /** Say what the service says of the document in the language in use, too. */
@@ -565,7 +566,7 @@ export class Flow extends Batch {
       return this.guarded(() => this.#proven(next));
     };
     const help = () => this.help("phone", () => this.#code(next));
-    this.step(() => steps.code({ claim: this.claim, rejecting: this.#rejecting, back: () => this.#back(), cancel: () => this.leave(), go: prove, help }));
+    this.step(() => steps.code({ claim: this.claim, rejecting: this.#rejecting, installation: this._boot.installation, back: () => this.#back(), cancel: () => this.leave(), go: prove, help }));
   }
 
   #proven(next) {

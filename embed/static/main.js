@@ -10,7 +10,7 @@ import { Host } from "./host.js";
 import { currentLanguage, loadLanguage, t } from "./i18n.js";
 import { Machine } from "./machine.js";
 import { PROTOCOL_VERSION } from "./protocol.js";
-import { alert, announce, notice } from "./screen.js";
+import { alert, announce, followInput, notice } from "./screen.js";
 import { connected } from "./stage.js";
 import { alone, expiring, unheard, waiting } from "./steps.js";
 import { Viewer } from "./viewer.js";
@@ -142,6 +142,7 @@ addEventListener("unhandledrejection", ({ reason }) => {
 });
 addEventListener("online", connected);
 whenAnswered(connected);
+followInput();
 await loadLanguage(boot.language, boot.statics);
 dress();
 byId("language").addEventListener("click", () => flow.guarded(switchLanguage, () => t("Loading the other language…")));

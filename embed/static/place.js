@@ -29,6 +29,8 @@ export function place({ session, chosen, isSeen, change, go, reject, cancel }) {
   const page = pages.length > 1 && newField === "visible" ? pageInput(pages.length, chosen, change) : null;
   const choose = (choice) => {
     if (page) page.hidden = choice.field !== null || choice.corner === "preset";
+    // Where the room is little, how it is put is told below all else.
+    if (choice.corner === "custom") document.getElementById("custom-hint").scrollIntoView({ block: "nearest" });
     change(choice);
   };
   if (page) page.hidden = isElsewhere(chosen);
@@ -38,8 +40,7 @@ export function place({ session, chosen, isSeen, change, go, reject, cancel }) {
     title: t("Where does your signature go?"),
     body: [
       told ? h("p", { class: "hint" }, told) : null,
-      ownPlaces(session, chosen, choose),
-      page,
+      ownPlaces(session, chosen, choose, page),
       fields.length > 0 ? documentFields(fields, chosen, choose) : null,
     ],
     primary: { label: t("Continue"), act: go },
@@ -67,7 +68,7 @@ function isElsewhere({ field, preset }) {
   return field !== null || preset;
 }
 
-function ownPlaces({ integrator, document: { newField, preset, terms } }, chosen, choose) {
+function ownPlaces({ integrator, document: { newField, preset, terms } }, chosen, choose, page) {
   const asked = terms.visible
     ? t("Where {integrator} asked for it", { integrator })
     : t("Without a visible mark, as {integrator} asked for it", { integrator });
@@ -82,7 +83,7 @@ function ownPlaces({ integrator, document: { newField, preset, terms } }, chosen
     { class: "corners whole" },
     h("legend", {}, t("Place on the page")),
     ...offered.flatMap(([corner, label]) => {
-      const hint = corner === "custom" ? h("p", { class: "hint how", id: "custom-hint" }, t("Choose a point on the page, or drag the mark. By keyboard: Tab to the mark and move it with the arrow keys; with Shift, little by little.")) : null;
+      const hint = corner === "custom" ? howTo() : null;
       return [option(corner, {
         value: corner,
         checked: corner === valueOf(chosen),
@@ -90,7 +91,15 @@ function ownPlaces({ integrator, document: { newField, preset, terms } }, chosen
         "aria-describedby": hint?.id,
       }, label), hint];
     }),
+    page,
   );
+}
+
+/** How a mark is put anywhere; by keys only where there are some (`followInput`). */
+function howTo() {
+  return h("p", { class: "hint how", id: "custom-hint" },
+    t("Choose a point on the page, or drag the mark."), " ",
+    h("span", { class: "by-keys" }, t("By keyboard: Tab to the mark and move it with the arrow keys; with Shift, little by little.")));
 }
 
 /** Which of the own places is chosen; null for a field of the document. */

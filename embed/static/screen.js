@@ -10,8 +10,48 @@ const STEPS = ["read", "identify", "code", "place", "password"];
 const WHO_FIRST = ["identify", "code", "read", "place", "password"];
 
 /** What stands in the places of messages: a text, or how it is said in any language. */
-const said = { alert: null, notice: null, status: null };
+const said = { alert: null, lost: null, notice: null, status: null };
 const textOf = (say) => (typeof say === "function" ? say() : say);
+/** Messages that move about the page; what they stood in may be gone meanwhile. */
+const movable = {};
+const message = (id) => (movable[id] ??= byId(id));
+/** The control that was pressed last. */
+let pressed = null;
+/** Keys that only whoever has a keyboard presses. */
+const KEYS = new Set(["Tab", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]);
+
+/**
+ * Follow what is pressed, so that messages stand beside it, and whether keys are in use:
+ * `data-keys` on the root says so, for hints on a device that seems to have none.
+ */
+export function followInput() {
+  const capture = true;
+  addEventListener("click", ({ target }) => {
+    pressed = target.closest("button, label, input") ?? pressed;
+  }, { capture });
+  addEventListener("keydown", ({ key }) => {
+    if (KEYS.has(key)) document.documentElement.dataset.keys = "";
+  }, { capture });
+}
+
+/**
+ * Put a message where it is seen from the control that was pressed last: the frame may be
+ * higher than the window, and its other end out of sight.
+ * @param {HTMLElement} box
+ */
+function putBeside(box) {
+  const near = pressed?.isConnected && pressed.checkVisibility() ? pressed : null;
+  const row = near?.closest("#panel li, #tools");
+  if (row) row.append(box);
+  else if (near?.closest("#top")) putHome(box);
+  else if (!byId("bar").hidden) byId("bar").prepend(box);
+  else if (near) (near.closest("p") ?? near).after(box);
+  else putHome(box);
+}
+
+function putHome(box) {
+  byId("messages").append(box);
+}
 
 /**
  * Show a step.
@@ -23,7 +63,8 @@ const textOf = (say) => (typeof say === "function" ? say() : say);
  *   waits?: () => string}} [step.primary] waits: what is waited for where that takes a while.
  * @param {{label: string, act: () => unknown}} [step.back] beside the main action.
  * @param {Array<{label: string, act: () => unknown, kind?: string}>} [step.secondary]
- *   ways out: in their corner, the same in every step; `danger` is for good.
+ *   ways out, each in its corner, the same in every step: `leave` is at the top, `danger`
+ *   is for good.
  * @param {string} [step.focus] id of the input that is typed into at once.
  * @param {{again?: boolean, whoFirst?: boolean, isPlaced?: boolean, stay?: boolean}} [how] again: the same step in another
  *   language; what was typed and said stays, and so does the focus. whoFirst: the
@@ -31,34 +72,56 @@ const textOf = (say) => (typeof say === "function" ? say() : say);
  *   led here, where the step has it too.
  */
 export function show(step, { again = false, whoFirst = false, isPlaced = true, stay = false } = {}) {
-  const pressed = stay ? pressedButton() : null;
+  const focused = stay ? focusedButton() : null;
   const restore = again ? typed() : () => {};
-  const told = again ? said.alert : null;
+  const { alert: told, lost } = again ? said : {};
+  noteOpened();
   document.body.dataset.step = step.name;
   if (!again) {
     document.querySelector("dialog")?.close();
     announce(null);
   }
+  // Home, before what they stand in is drawn anew.
   clearAlert();
+  retrying(null);
   byId("title").textContent = step.title;
   fill(byId("body"), ...step.body);
+  reopen(step.name);
   const line = progress(step.name, whoFirst, isPlaced);
   fill(byId("progress"), ...line);
   byId("progress").hidden = line.length === 0;
   bar(step);
   restore();
   showWait();
-  if (!again) return begin(step, pressed && document.querySelector(pressed));
+  retrying(lost ?? null);
+  if (!again) return begin(step, focused && document.querySelector(focused));
   if (told) alert(told.say, told.field, { quiet: true });
   notice(said.notice);
   announce(said.status);
 }
 
 /** How the button that has the focus is found in the next step, or null. */
-function pressedButton() {
+function focusedButton() {
   const { id, tagName, classList } = document.activeElement;
   if (tagName !== "BUTTON") return null;
   return id ? `#${id}` : classList.contains("primary") ? "#bar .primary" : null;
+}
+
+/** Which details of each step the reader has opened, by its name. */
+const opened = new Map();
+const detailsShown = () => [...byId("body").querySelectorAll("details")];
+
+/** Note which details are open, before another step is drawn. */
+function noteOpened() {
+  const { step } = document.body.dataset;
+  if (step) opened.set(step, detailsShown().map(({ open }) => open));
+}
+
+/** Open what the reader had open when this step was shown before, as after a wrong password. */
+function reopen(name) {
+  for (const [index, details] of detailsShown().entries()) {
+    if (opened.get(name)?.[index]) details.open = true;
+  }
 }
 
 /** Whether something was typed in this step that would be lost. */
@@ -105,17 +168,26 @@ function bar(step) {
     event.preventDefault();
     if (step.primary) run(() => step.primary.act(new FormData(form)), step.primary.waits);
   };
-  // Who leaves waits for nothing.
   const plain = ({ label, act, kind }) =>
-    h("button", { type: "button", class: `plain ${kind ?? ""}`, onclick: () => (kind === "leave" ? act() : run(act)) }, label);
+    h("button", { type: "button", class: `plain ${kind ?? ""}`, onclick: () => run(act) }, label);
   const on = [
     step.back && plain(step.back),
     step.primary && h("button", { type: "submit", form: "form", class: `primary ${step.primary.kind ?? ""}`, onkeydown: once }, step.primary.label),
   ].filter(Boolean);
-  const out = (step.secondary ?? []).filter(Boolean).map(plain);
+  const ways = (step.secondary ?? []).filter(Boolean);
+  const out = ways.filter(({ kind }) => kind !== "leave").map(plain);
   const group = (name, buttons) => (buttons.length ? h("div", { class: name }, ...buttons) : null);
-  fill(byId("bar"), group("on", on), group("out", out));
+  fill(byId("bar"), group("out", out), group("on", on));
   byId("bar").hidden = on.length + out.length === 0;
+  wayOut(ways.find(({ kind }) => kind === "leave"));
+}
+
+/** The way out of it all is at the top, apart from what goes on; it waits for nothing. */
+function wayOut(way) {
+  const button = byId("leave");
+  button.hidden = !way;
+  button.onclick = way ? () => way.act() : null;
+  button.querySelector(".label").textContent = button.title = way?.label ?? "";
 }
 
 /** A key that is held down presses once: the focus may stay for the next step. */
@@ -123,7 +195,7 @@ function once(event) {
   if (event.repeat && event.key === "Enter") event.preventDefault();
 }
 
-/** The ways out, in one order and look: leaving first, refusing for good beside it. */
+/** The ways out: leaving, at the top, and refusing for good, in the bar. */
 export function out({ cancel, reject }) {
   return [
     cancel && { label: t("Cancel"), act: cancel, kind: "leave" },
@@ -258,7 +330,7 @@ export function bytesOf(done, total) {
 
 function setBusy(busy) {
   byId("panel").setAttribute("aria-busy", String(busy));
-  for (const button of byId("bar").querySelectorAll("button:not(.leave)")) {
+  for (const button of byId("bar").querySelectorAll("button")) {
     button.setAttribute("aria-disabled", String(busy));
   }
 }
@@ -316,7 +388,7 @@ function begin(step, button) {
 function focusOn(input) {
   input.focus({ preventScroll: true });
   (input.closest(".field") ?? input).scrollIntoView({ block: "nearest" });
-  if (!byId("alert").hidden) byId("alert").scrollIntoView({ block: "nearest" });
+  if (!message("alert").hidden) message("alert").scrollIntoView({ block: "nearest" });
 }
 
 /** Have an element read with an input, before what is read with it already. */
@@ -330,7 +402,7 @@ function described(input) {
 }
 
 /**
- * Say what went wrong: above its field, or at the top; always in view.
+ * Say what went wrong: above its field, or beside what was pressed; always in view.
  * @param {string|(() => string)} say the text, or how to say it in the language in use.
  * @param {string} [field] id of an input.
  * @param {{quiet?: boolean}} [how] quiet: the focus stays where it is.
@@ -338,9 +410,10 @@ function described(input) {
 export function alert(say, field, { quiet = false } = {}) {
   clearAlert();
   said.alert = { say, field };
-  const box = byId("alert");
+  const box = message("alert");
   const input = field ? document.getElementById(field) : null;
   if (input) (input.closest(".control") ?? input).before(box);
+  else putBeside(box);
   fill(box, h("span", {}, textOf(say)));
   box.hidden = false;
   if (input) {
@@ -352,7 +425,10 @@ export function alert(say, field, { quiet = false } = {}) {
     if (document.hasFocus()) return focusOn(input);
   }
   if (quiet) return;
-  box.scrollIntoView({ block: "nearest" });
+  // What stands still in the view needs no scrolling, which would take the document along.
+  const around = box.closest("#bar, #tools");
+  const isStill = around && getComputedStyle(around).position === "sticky";
+  if (!isStill) box.scrollIntoView({ block: "nearest" });
 }
 
 /**
@@ -361,11 +437,11 @@ export function alert(say, field, { quiet = false } = {}) {
  */
 export function clearAlert(say) {
   if (say && said.alert?.say !== say) return;
-  const box = byId("alert");
+  const box = message("alert");
   said.alert = null;
   fill(box);
   box.hidden = true;
-  byId("messages").append(box);
+  putHome(box);
   for (const input of document.querySelectorAll("[aria-invalid]")) {
     input.removeAttribute("aria-invalid");
     const others = described(input).filter((id) => id !== "alert");
@@ -381,6 +457,23 @@ export function clearAlert(say) {
 export function announce(say) {
   said.status = say;
   byId("status").textContent = textOf(say) ?? "";
+}
+
+/**
+ * Say beside what was pressed that something is tried again until it succeeds; null: no more.
+ * @param {string|(() => string)|null} say
+ */
+export function retrying(say) {
+  const box = message("lost");
+  const text = textOf(say);
+  // Told once, however often it is tried.
+  if (text && text === box.textContent) return;
+  said.lost = say;
+  fill(box);
+  box.hidden = !text;
+  if (!text) return putHome(box);
+  putBeside(box);
+  fill(box, h("span", {}, text));
 }
 
 /**

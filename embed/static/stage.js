@@ -5,7 +5,7 @@ import { call, stopCalls } from "./api.js";
 import { BrokenOff, Failure, Stopped, Unreachable, ownFailure } from "./failure.js";
 import { instant, t } from "./i18n.js";
 import { nextStep } from "./next_step.js";
-import { alert, announce, ask, clearAlert, isTyped, notice, show, tellBytes, waitFor } from "./screen.js";
+import { alert, announce, ask, clearAlert, isTyped, notice, retrying, show, tellBytes, waitFor } from "./screen.js";
 import * as steps from "./steps.js";
 import { Tries } from "./tries.js";
 
@@ -248,15 +248,19 @@ export class Stage {
       if (lost && !wasLeft && this._machine.is("cancelled")) throw new Stopped();
       try {
         const answer = await ask();
-        if (lost) notice(null);
+        if (lost) retrying(null);
         return answer;
       } catch (error) {
-        if (!(error instanceof Unreachable)) throw error;
+        if (!(error instanceof Unreachable)) {
+          // The service has answered: there is a connection.
+          if (lost) retrying(null);
+          throw error;
+        }
         if (error instanceof BrokenOff && !tries.isOneLeft(error.reached)) {
-          notice(null);
+          retrying(null);
           throw ownFailure("INTERNAL", { isBrokenOff: true });
         }
-        notice(() => t("There is no connection; trying again."));
+        retrying(() => t("There is no connection; trying again."));
         await pause(LOOK_AGAIN_MS);
       }
     }

@@ -261,19 +261,24 @@ function wayToHelp(label, act) {
   return h("p", { class: "help" }, h("button", { type: "button", class: "plain", onclick: act }, label));
 }
 
-/** What an authenticator app is, and what to do when its code is not accepted. */
-function aboutCodes() {
+/**
+ * What an authenticator app is, and what to do when its code is not accepted.
+ * @param {string} installation under whose name the app shows the codes.
+ */
+function aboutCodes(installation) {
   return h("details", {},
     h("summary", {}, t("What is this code?")),
     h("p", {}, t("It is on your phone, in the authenticator app that you chose when you enrolled: Google Authenticator, Microsoft Authenticator or another one. It changes every 30 seconds, and each code works once.")),
+    h("p", {}, t("In the app the account is called {installation}.", { installation })),
     h("p", {}, t("If it is not accepted, the clock of your phone may be wrong: in its settings have date and time set automatically, and type the next code.")));
 }
 
 /**
  * The second factor.
+ * @param {string} installation under whose name the app shows the codes.
  * @param {() => unknown} help for a signer without their phone.
  */
-export function code({ claim, rejecting, go, back, cancel, help }) {
+export function code({ claim, rejecting, installation, go, back, cancel, help }) {
   return {
     name: "code",
     focus: "code",
@@ -289,7 +294,7 @@ export function code({ claim, rejecting, go, back, cancel, help }) {
         class: "code",
       }, t("The 6 digits that your authenticator app shows now")),
       h("p", { id: "next-code", class: "hint", role: "timer", hidden: true }),
-      aboutCodes(),
+      aboutCodes(installation),
       wayToHelp(t("I do not have my phone"), help),
     ],
     primary: { label: t("Continue"), act: go, waits: checkingCode },
@@ -445,9 +450,14 @@ export function done({ session, handedOver, save }) {
   };
 }
 
-/** The public page of the signature: what it says, anybody may see. */
-function verification(url) {
-  return h("a", { href: url, target: "_blank", rel: "noopener noreferrer" },
+/**
+ * The public page of the signature: what it says, anybody may see.
+ * @param {string} url
+ * @param {string} [name] of the document, where there are several.
+ */
+export function verification(url, name) {
+  const label = name ? t("Verification page of {name}", { name }) : null;
+  return h("a", { href: url, target: "_blank", rel: "noopener noreferrer", "aria-label": label },
     t("Verification page"));
 }
 

@@ -79,7 +79,8 @@ def test_nothing_fails_while_the_folder_is_away(own: Appliance) -> None:
             until(lambda: checks(own)["documents"] == "DOCUMENTS_AWAY")
             until(lambda: checks(own)["hsm"] == "HSM_UNAVAILABLE")
             answer = client.get(f"/solicitudes/{signed}/documento")
-            problem(answer, 503, "STORE_UNAVAILABLE")
+            told = problem(answer, 503, "STORE_UNAVAILABLE")
+            assert "donde se guardan los documentos" in told["detail"]
             with pytest.raises(DocumentsAwayError):
                 own.new_request(person, pdfs.one_page("C"))
             assert state_of(client, under_way) == "en_proceso"

@@ -37,6 +37,12 @@ def hang(appliance_redis: RedisServer) -> None:
     time.sleep(3)
 
 
+def be_stopped(appliance_redis: RedisServer) -> None:
+    """Accept connections and answer nothing, for longer than anybody waits."""
+    with appliance_redis.hung():
+        time.sleep(6)
+
+
 def run_full(appliance_redis: RedisServer) -> None:
     """Refuse every write for want of memory."""
     appliance_redis.command("CONFIG", "SET", "maxmemory", "1mb")
@@ -65,7 +71,8 @@ def be_spoilt(appliance_redis: RedisServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "harm", [flush, stop_and_start, hang, run_full, be_read_only, be_spoilt]
+    "harm",
+    [flush, stop_and_start, hang, be_stopped, run_full, be_read_only, be_spoilt],
 )
 def test_doorbell_fault_loses_nothing(
     sqlite_appliance: Appliance,

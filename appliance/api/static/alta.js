@@ -20,11 +20,20 @@ function enhance() {
   }
 }
 
+/** Begins in the field that the page is for, where all that stands above it stays in view. */
+function begin() {
+  const form = document.querySelector("[data-begins]");
+  const field = form && document.getElementById(form.dataset.begins);
+  if (!field || field.getBoundingClientRect().bottom > innerHeight || scrollY > 0) return;
+  // Where somebody has begun elsewhere meanwhile, they go on there.
+  if (document.activeElement === document.body) field.focus({ preventScroll: true });
+}
+
 let waits = false;
 
 /**
- * What is being made is looked at again until it is done. Only that part of the page
- * is replaced: what is shown once stays.
+ * What is being made is looked at again until it is done. Only that part of the page,
+ * and what comes after it, is replaced: what is shown once stays.
  */
 async function lookAgain() {
   waits = false;
@@ -38,6 +47,8 @@ async function lookAgain() {
     if (now && !now.matches("[data-waits]")) {
       document.title = page.title;
       before.replaceWith(now);
+      const after = page.querySelector("[data-after]");
+      if (after) document.querySelector("[data-after]")?.replaceWith(after);
       focusOn(now.querySelector("h1"));
     }
   } catch {
@@ -51,6 +62,8 @@ function take(html, keep) {
   const page = new DOMParser().parseFromString(html, "text/html");
   const main = page.querySelector("main");
   if (!main) return false;
+  // In another language it is not there: this browser keeps no cookies, or too long ago.
+  if (keep && document.querySelector("[data-unkept]") && !main.querySelector("[data-unkept]")) return false;
   const before = keep ? [...document.querySelectorAll(TYPED)] : [];
   document.title = page.title;
   document.documentElement.lang = page.documentElement.lang;
@@ -140,6 +153,7 @@ function save(button) {
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
+  if (form.matches("form[data-kept]")) form.closest("[data-unkept]").removeAttribute("data-unkept");
   if (!form.matches("form[data-keep]")) return;
   event.preventDefault();
   const waiting = form.querySelector("button[type=submit][aria-disabled=true]");
@@ -148,7 +162,7 @@ document.addEventListener("submit", (event) => {
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a.language");
-  if (link && document.querySelector("form[data-keep]")) {
+  if (link && document.querySelector("form[data-keep], [data-unkept]")) {
     event.preventDefault();
     void speak(link);
     return;
@@ -160,6 +174,11 @@ document.addEventListener("click", (event) => {
   else if ("saves" in button.dataset) save(button);
 });
 
+// Whoever leaves is asked first while something is shown that they have not kept.
+addEventListener("beforeunload", (event) => {
+  if (document.querySelector("[data-unkept]")) event.preventDefault();
+});
+
 document.addEventListener("change", (event) => {
   const names = event.target.dataset?.shows;
   if (!names) return;
@@ -169,3 +188,4 @@ document.addEventListener("change", (event) => {
 });
 
 enhance();
+begin();

@@ -70,6 +70,7 @@ from appliance.domain.requests.told_names import (
     EVENT_NAMES,
     told_members,
 )
+from appliance.domain.signer_bars import Bar
 from appliance.domain.vocab import RequestState, SignatureLevel
 from appliance.integration.orders import ProcessChange, ProcessOrder
 from appliance.requests.intake import MAX_SIGNERS
@@ -87,6 +88,11 @@ _FILTERS: Final = (
     "cursor",
 )
 _CUIL_FORM: Final = "XX-XXXXXXXX-X"
+_BARRED: Final = {
+    Bar.INVITED: ErrorCode.SIGNER_PENDING_APPROVAL,
+    Bar.LOCKED: ErrorCode.SIGN_LOCKED,
+}
+"""Codes of what keeps a signer from signing, but `CERTIFICATE_NOT_USABLE`."""
 _CHANGED: Final = {
     wire: inside for inside, wire in CHANGED_NAMES.items() if inside != "expires"
 }
@@ -466,8 +472,9 @@ def _signer(
 def _obstacle(view: RequestView, shown: SignerShown) -> str | None:
     """Code of what keeps a request from being signed that waits; None for nothing."""
     waits = view.state in {RequestState.PENDING, RequestState.WAITING}
-    is_kept = waits and shown.is_revoked
-    return ErrorCode.CERTIFICATE_NOT_USABLE.value if is_kept else None
+    if not waits or shown.bar is None:
+        return None
+    return _BARRED.get(shown.bar, ErrorCode.CERTIFICATE_NOT_USABLE).value
 
 
 def _look(view: RequestView) -> answers.SignatureLook | None:

@@ -35,6 +35,8 @@ PEOPLE: Final = (
     ("20267565393", "Bruno Díaz", "bruno@demo.example"),
 )
 CONSOLE_USER: Final = "admin"
+_SIGN_QUERY: Final = "/?proceso={procesoId}&solicitud={solicitudId}&lote={loteId}"
+"""End of the address in mails; the demo site opens the request that it names."""
 
 
 async def set_up(settings: Settings) -> int:
@@ -70,6 +72,7 @@ async def set_up(settings: Settings) -> int:
             await ensure_person(front, cuil, people[cuil], VouchedBy.DEMO)
         await _ensure_console_user(front, settings)
         await _ensure_site(front, settings)
+        await _ensure_sign_url(front, settings)
     _write_env(settings, people)
     (settings.data_dir / "demo.pdf").write_bytes(sample_pdf())
     return 0
@@ -118,6 +121,20 @@ async def _ensure_site(front: "ServiceRegistry", settings: Settings) -> None:
     ).write(folder)
 
 
+async def _ensure_sign_url(front: "ServiceRegistry", settings: Settings) -> None:
+    """Have mails lead to the demo site, where they do not lead elsewhere already.
+
+    An address that somebody has set stays; the site's own follows its origin.
+    """
+    if not settings.mail.is_on:
+        return
+    origin = site_origin(settings, host_address(settings.data_dir))
+    wanted = f"{origin}{_SIGN_QUERY}"
+    present = (await front.integrators.get(INTEGRATOR)).sign_url or ""
+    if present != wanted and (not present or present.endswith(_SIGN_QUERY)):
+        await front.integrators.set_mail("operator", INTEGRATOR, sign_url=wanted)
+
+
 def site_origin(settings: Settings, listen: str) -> str:
     """The demo site's origin in browsers.
 
@@ -159,6 +176,7 @@ def _write_env(settings: Settings, people: dict[str, dict[str, str]]) -> None:
         "PASSWORD": people[cuil]["clave"],
         "SIGN_PASSWORD": people[cuil]["claveDeFirma"],
         "WEB_URL": settings.web.web_url,
+        "IFRAME_URL": settings.web.iframe_url,
         "API_KEY": kept_key(settings.data_dir),
     }
     lines = [f"{key}='{value}'\n" for key, value in values.items()]

@@ -133,7 +133,6 @@ async def signature_page(front: "ServiceRegistry", request: int) -> str | None:
 
     refuse_outside_trial(front.settings)
     async with front.core.store.read() as transaction:
-        coded = await ActivationStore(transaction).coded(RequestId(request))
-    if coded is None or coded[0] is None:
-        return None
-    return f"{front.settings.verify_url}/{coded[0]}"
+        found = await ActivationStore(transaction).coded([RequestId(request)])
+    code, _ = found.get(RequestId(request), (None, None))
+    return None if code is None else f"{front.settings.verify_url}/{code}"

@@ -30,6 +30,9 @@ What is kept of a document until it is published takes 0.4 ms then, and 1.1 by p
 """
 _ASK_AFTER_S: Final = 1.0
 """After so long without use a connection is asked whether it still is one."""
+_ANSWER_S: Final = 2.0
+"""Longest wait for that answer. A server that was stopped (SIGSTOP) keeps its
+connections open and takes what is sent, so nothing else tells of it."""
 _USED: Final = "rubrica_used"
 _AWAY: Final = "PostgreSQL was away a moment ago"
 _PASSED_OVER: Final = (
@@ -169,8 +172,8 @@ def ask_after_rest(engine: AsyncEngine) -> None:
         if rested_s < _ASK_AFTER_S:
             return
         try:
-            connection.ping()
-        except engine.dialect.loaded_dbapi.Error as exc:
+            connection.run_async(_ask)
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as exc:
             raise InvalidatePoolError from exc
 
     def leave(_connection: object, record: Any) -> None:
@@ -178,6 +181,18 @@ def ask_after_rest(engine: AsyncEngine) -> None:
 
     event.listen(engine.sync_engine, "checkout", use)
     event.listen(engine.sync_engine, "checkin", leave)
+
+
+async def _ask(connection: asyncpg.Connection) -> None:
+    """Have the server answer a query.
+
+    Raises:
+        TimeoutError: it did not within `_ANSWER_S`.
+        OSError, asyncpg.PostgresError, asyncpg.InterfaceError: the connection is none.
+    """
+    # Without parameters it prepares no statement, which a pooler before the server
+    # might keep for another connection.
+    await connection.execute("SELECT 1", timeout=_ANSWER_S)
 
 
 def reading(engine: AsyncEngine) -> AsyncEngine:

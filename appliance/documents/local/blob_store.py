@@ -49,7 +49,7 @@ from appliance.documents.document_files import (
 )
 from appliance.documents.local.disk_reserve import Reserve
 from appliance.documents.local.folder_mark import DocumentMark
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import DOCUMENTS_AWAY, ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import (
     DocumentBytes,
@@ -457,7 +457,9 @@ class LocalBlobStore:
         try:
             self._write([new])
         except ApplianceError as exc:
-            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+            raise ApplianceError(
+                ErrorCode.STORE_UNAVAILABLE, sentence=DOCUMENTS_AWAY
+            ) from exc
 
 
 def _is_at(path: Path, new: NewDocument) -> bool:

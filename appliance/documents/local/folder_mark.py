@@ -73,6 +73,7 @@ class DocumentMark:
         self._seen: _Seen | None = None
         """The file that was found right: it is read again only when it is another."""
         self._is_right = True
+        self._look: asyncio.Future[None] | None = None
 
     def demand(self, wanted: str | None) -> None:
         """Refuse a folder that is not ours; one look at the file's inode.
@@ -106,7 +107,21 @@ class DocumentMark:
             DocumentsAwayError: it is not, or there is none.
             ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`: the record is away.
         """
-        await asyncio.to_thread(self.demand, await self._wanted.get())
+        wanted = await self._wanted.get()
+        # One look at a time: the thread of a look at a network file system that hangs
+        # stays with it, and each role has few threads.
+        if self._look is None or self._look.done():
+            looking = asyncio.ensure_future(asyncio.to_thread(self.demand, wanted))
+            looking.add_done_callback(_collect)
+            self._look = looking
+        # A caller that leaves does not end it for the others.
+        await asyncio.shield(self._look)
+
+
+def _collect(look: asyncio.Future[None]) -> None:
+    """Take the error of a look that nobody waits for any more."""
+    if not look.cancelled():
+        look.exception()
 
 
 def mark_in(folder: Path) -> str | None:

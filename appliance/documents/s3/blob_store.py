@@ -50,7 +50,12 @@ from appliance.documents.document_files import (
 from appliance.documents.s3.bucket import PART_BYTES, Bucket, Stored
 from appliance.documents.s3.bucket_mark import BucketMark
 from appliance.documents.s3.object_file import BucketFile
-from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
+from appliance.domain.errors import (
+    DOCUMENTS_AWAY,
+    ApplianceError,
+    DocumentsAwayError,
+    ErrorCode,
+)
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import (
     DocumentBytes,
@@ -127,7 +132,9 @@ class S3BlobStore:
             return await self._run(self._put, integrator, parts, key)
         except ApplianceError as exc:
             if signed and exc.code is ErrorCode.STORAGE_FULL:
-                raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+                raise ApplianceError(
+                    ErrorCode.STORE_UNAVAILABLE, sentence=DOCUMENTS_AWAY
+                ) from exc
             raise
 
     async def put_all(
@@ -310,7 +317,7 @@ class S3BlobStore:
 
         removed = await self._run(self._remove_where, name, is_due)
         if removed is None:
-            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE, sentence=DOCUMENTS_AWAY)
         return removed
 
     async def clear(self, before: datetime) -> int:
@@ -357,7 +364,7 @@ class S3BlobStore:
             self._wait_for_who_removes(_beside(name, LEAVING))
             if self._bucket.look(name) is not None:
                 return sha256
-        raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+        raise ApplianceError(ErrorCode.STORE_UNAVAILABLE, sentence=DOCUMENTS_AWAY)
 
     def _is_new(
         self, name: str, sealed: Callable[[], Iterator[bytes]], *, is_small: bool
@@ -390,7 +397,9 @@ class S3BlobStore:
             if _is_older(found, datetime.now(UTC) - _DEAD):
                 return
             if time.monotonic() > deadline:
-                raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+                raise ApplianceError(
+                    ErrorCode.STORE_UNAVAILABLE, sentence=DOCUMENTS_AWAY
+                )
             time.sleep(_LOOK_AGAIN_S)
 
     def _remove(self, name: str, before: datetime) -> bool:

@@ -296,6 +296,8 @@ class EnrolmentView:
     """`otpauth://…`, as a QR."""
     totp_secret: str = field(repr=False)
     """The same seed in base32, to be typed."""
+    totp_issuer: str
+    """Name under which authenticator apps show the seed, beside the e-mail address."""
     opening: str = field(repr=False)
     """What this seed is made of, besides what the server keeps: who shows it again
     gets the same seed, any other opening of the form another one."""
@@ -309,7 +311,9 @@ class Enrolled:
     task: TaskId
     vouched_by: VouchedBy
     revocation_pin: str = field(default="", repr=False)
-    """Shown once; empty where it was before."""
+    """A new one; empty where it was made before."""
+    kept_pin: str = field(default="", repr=False)
+    """The same, sealed for the browser that it is shown in (`KeptPins`)."""
 
 
 @dataclass(frozen=True, slots=True)

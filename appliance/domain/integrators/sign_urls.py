@@ -5,9 +5,11 @@ sign_link(template, process, request, batch)
 """
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from appliance.domain.ids import ProcessId, RequestBatchId, RequestId
+from appliance.domain.requests.request import RequestView
 from appliance.domain.text.urls import read_address
 
 PLACES: Final = ("{procesoId}", "{solicitudId}", "{loteId}")
@@ -58,3 +60,16 @@ def sign_link(
     for place, value in zip(PLACES, values, strict=True):
         template = template.replace(place, value)
     return template
+
+
+def sign_link_to(template: str, requests: Sequence[RequestView]) -> str:
+    """The address where the first of several requests is signed.
+
+    Args:
+        template: as `is_sign_url` takes it.
+        requests: of one signer and one integrator, at least one. The address names
+            their batch where all are of the same one.
+    """
+    first, batches = requests[0], {view.batch for view in requests}
+    batch = first.batch if len(batches) == 1 else None
+    return sign_link(template, first.process, first.id, batch)

@@ -14,6 +14,7 @@ from appliance.domain.ids import (
     RequestId,
 )
 from appliance.domain.requests.request import RequestView, SignedVersion
+from appliance.domain.signer_bars import Bar
 from appliance.domain.vocab import RequestState
 
 BACKEND_ORIGIN: Final = "integrador"
@@ -115,8 +116,8 @@ class SignerShown:
     cuil: str | None
     name: str | None
     """None until they have signed; so is `cuil`, unless the integrator named it."""
-    is_revoked: bool = False
-    """Their certificate is revoked, and they have no other one: they cannot sign."""
+    bar: Bar | None = None
+    """What keeps them from signing a request that waits for them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ Source: docs/integration.md "Ask for many at once".
 """
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -234,15 +234,6 @@ class BatchDocument:
     """What its signer is warned of."""
     signatures: int = 0
     """Signatures that the document bears already."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchPage:
-    """Documents of a batch, as its signer is shown the list."""
-
-    documents: Sequence[BatchDocument]
-    message: str | None
-    """To the signer, where all of the batch have the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,8 @@ REMEDIES: Final[Mapping[str, str]] = {
         "See below whether signing workers run and have their HSM."
     ),
     "RubricaRedisAway": N_(
-        "Start Redis: until then signing takes a little longer, and nothing is lost."
+        "Start Redis, or restart it if it hangs: until then signing takes a little "
+        "longer, and nothing is lost."
     ),
     "RubricaHsmUnavailable": N_(
         "Bring the HSM or its network back: it reconnects by itself."

@@ -35,6 +35,8 @@ from appliance.webhooks.message_queue import MessageQueue
 EVERY_S: Final = 10.0
 """Time between two looks."""
 _LONGEST_S: Final = 5.0
+_DISK_S: Final = 2.0
+"""Longest wait for the room on the documents' disk, in seconds."""
 _HSM_STATES: Final = ("ready", "unavailable", "left", "pin")
 _MAIL: Final = "mail"
 _OF_THE_RECORD: Final = (
@@ -88,10 +90,11 @@ class RecordMetrics:
         self._expiry = expiry
         self._clock_check = clock_check
         self._settings = settings
+        self._disk: asyncio.Future[float] | None = None
 
     async def look(self) -> None:
         """Look once, for a bounded time."""
-        _look_at_disk(self._settings)
+        await self._look_at_disk()
         began = time.monotonic()
         try:
             async with asyncio.timeout(_LONGEST_S):
@@ -106,6 +109,15 @@ class RecordMetrics:
         else:
             metrics.RECORD_UP.set(1)
         metrics.RECORD_SECONDS.set(time.monotonic() - began)
+
+    async def _look_at_disk(self) -> None:
+        # A network file system that hangs keeps its thread; the next look takes no
+        # other one.
+        if self._disk is None or self._disk.done():
+            measuring = asyncio.to_thread(_free_bytes, self._settings)
+            self._disk = asyncio.ensure_future(measuring)
+        await asyncio.wait({self._disk}, timeout=_DISK_S)
+        metrics.DISK_FREE.set(self._disk.result() if self._disk.done() else math.nan)
 
     async def _look(self) -> None:
         now = self._clock.now()
@@ -199,16 +211,15 @@ async def _webhooks(transaction: Transaction, now: datetime) -> None:
     metrics.WEBHOOKS_FAILING.set(waiting.failing)
 
 
-def _look_at_disk(settings: Settings) -> None:
+def _free_bytes(settings: Settings) -> float:
     if settings.documents.url is not None:
         # How much room a bucket has, nobody says; no figure is no alert.
-        metrics.DISK_FREE.set(math.nan)
-        return
+        return math.nan
     try:
-        metrics.DISK_FREE.set(shutil.disk_usage(settings.documents_dir).free)
+        return shutil.disk_usage(settings.documents_dir).free
     except OSError:
         # Nothing was ever stored, or the disk is gone.
-        metrics.DISK_FREE.set(math.nan)
+        return math.nan
 
 
 def _forget() -> None:

@@ -12,7 +12,7 @@ they say, there is a fact.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
@@ -118,6 +118,9 @@ class PoolFact:
     verdict: Verdict
 
 
+_GROUNDS: Final = ("database", "redis", "disk", "clock")
+
+
 @dataclass(frozen=True, slots=True)
 class Ground:
     """Something that a host stands on."""
@@ -126,7 +129,8 @@ class Ground:
     """`database`, `redis`, `disk` or `clock`."""
     host: str
     value: float | None
-    """Seconds of a look, share of workers, free bytes, or seconds off."""
+    """Seconds of a look, share of workers, free bytes, or seconds off. None of Redis:
+    no figure says it, but the process that made the report pinged it."""
     verdict: Verdict
 
 
@@ -233,6 +237,28 @@ def facts(
         tuple(_damaged(alive, now)),
         _is_hsm_weak(alive),
     )
+
+
+def with_redis(found: Facts, host: str, *, does_answer: bool | None) -> Facts:
+    """Add what the reporting process itself heard from Redis.
+
+    A Redis that does not answer is an alarm whatever the host's workers say: a busy
+    worker notices it only once it is free. One that answers is added where no figure
+    tells of it.
+
+    Args:
+        found: by the figures in reach.
+        host: of the reporting process.
+        does_answer: to a ping; None: the process may not connect to it.
+    """
+    is_own = [each.kind == "redis" and each.host == host for each in found.grounds]
+    if does_answer is None or (does_answer and any(is_own)):
+        return found
+    verdict = GOOD if does_answer else alarm("RubricaRedisAway")
+    others = (each for each, own in zip(found.grounds, is_own, strict=True) if not own)
+    grounds = (*others, Ground("redis", host, None, verdict))
+    by_host = sorted(grounds, key=lambda each: (each.host, _GROUNDS.index(each.kind)))
+    return replace(found, grounds=tuple(by_host))
 
 
 def _host(process: Process, here: str) -> str:

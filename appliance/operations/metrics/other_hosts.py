@@ -8,6 +8,7 @@ A host that gives none is named, with the reason, and the others are told as eve
 import asyncio
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
@@ -56,6 +57,8 @@ class OtherHosts:
         self._addresses = tuple(addresses)
         self._kept: dict[str, tuple[float, HostAnswer]] = {}
         self._reading = asyncio.Lock()
+        # Of its own: the threads that all others share may wait for documents' folder.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="hosts")
 
     async def read(self) -> list[HostAnswer]:
         """What each of them tells now, in the order of the settings."""
@@ -93,7 +96,9 @@ class OtherHosts:
             body = await client.get(address + PATH)
             # One after the other: each may take memory, and hold up this process.
             async with self._reading:
-                answer, took_s = await asyncio.to_thread(_understood, body, address)
+                answer, took_s = await asyncio.get_running_loop().run_in_executor(
+                    self._thread, _understood, body, address
+                )
             rest_s = took_s * _RESTS
         except BadFileError as exc:
             answer = HostAnswer(address, fault=exc.fault)

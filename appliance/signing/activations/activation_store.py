@@ -208,11 +208,17 @@ class ActivationStore(LeasedQueue):
         field = SignParameters.from_wire(row.params).field
         return CodedItem(RequestId(row.request), PersonId(row.person), row.at, field)
 
-    async def coded(self, request: RequestId) -> tuple[str | None, datetime] | None:
-        """Verification code of a published signature, if it has one, and its time."""
-        query = _SIGNATURES.where(activation_item.c.request == request)
-        row = (await self._connection.execute(query)).first()
-        return None if row is None else (row.code, row.at)
+    async def coded(
+        self, requests: Collection[RequestId]
+    ) -> dict[RequestId, tuple[str | None, datetime]]:
+        """Return the verification code, if any, and the time of published signatures.
+
+        Args:
+            requests: of which those that are not signed are left out.
+        """
+        query = _SIGNATURES.where(activation_item.c.request.in_([*requests]))
+        rows = await self._connection.execute(query)
+        return {RequestId(row.request): (row.code, row.at) for row in rows}
 
     async def keying(self, person: PersonId) -> bool:
         """Whether an activation of a person is still to use their key."""

@@ -1,14 +1,18 @@
 /** The integrator's page: form, frame, log, result. The protocol is in protocol.js. */
 
+import { asked, askedQuery, readAsked } from "./asked.js";
 import { documentObject, receiveDocument } from "./bytes.js";
 import { element } from "./dom.js";
 import { log } from "./log.js";
 import { showResult } from "./result.js";
 import { hasElement, openElement } from "./element.js";
 import { openSigning } from "./protocol.js";
-import { showVisit } from "./visit.js";
+import { forgetUnderWay, keepUnderWay, keptUnderWay } from "./under_way.js";
+import { choosePerson, showVisit } from "./visit.js";
 import { english, translatePage, words } from "./words.js";
 
+const USER_FIELDS = ["cuil", "dni", "email", "name", "gender", "phone", "address"];
+const digits = (cuil) => cuil.replaceAll("-", "");
 const byId = (id) => document.getElementById(id);
 const form = byId("form");
 const config = await (await fetch("/config.json")).json();
@@ -35,7 +39,7 @@ form.addEventListener("submit", async (event) => {
   const made = await readOrder();
   if (!made) return;
   order = made;
-  await open();
+  await openNew();
 });
 form.inert = false;
 byId("open-now").disabled = false;
@@ -44,9 +48,46 @@ if (config.hasMails) {
   mails.hidden = false;
   if (english) mails.search = "?lang=en";
 }
-if (config.hasCodes) {
-  for (const told of document.querySelectorAll(".guide-keys")) told.hidden = false;
-  showVisit();
+
+/** Continue what a reload broke off, or open the request that a mail led to. */
+async function goOn() {
+  const kept = keptUnderWay(asked);
+  const isAsked = asked && (await showAsked());
+  // Whoever was quicker has begun already.
+  if (order) return;
+  if (kept) {
+    order = { ...kept.order, byElement: kept.order.byElement && hasElement() };
+    fillUser(order.userData);
+    await (Date.parse(kept.session.validUntil) > Date.now() ? open(kept.session) : openNew());
+  } else if (isAsked) {
+    order = await readOrder();
+    if (order) await openNew();
+  }
+}
+
+/** Say who signs what, and fill the form with the signer; false: it is not known. */
+async function showAsked() {
+  byId("document-fields").hidden = true;
+  byId("asked").hidden = false;
+  try {
+    const told = await readAsked();
+    byId("asked-what").textContent = asked.lote ? words.askedBatch(told.name) : words.asked(told.name, told.document);
+    // Of a signer whom the integrator did not name by CUIL, nothing is told: the form's
+    // person stays, and the frame lets nobody else sign.
+    if (!told.cuil) return true;
+    const isProposed = digits(told.cuil) === digits(config.user.cuil ?? "");
+    if (!choosePerson(told.cuil)) fillUser(isProposed ? config.user : { cuil: told.cuil, name: told.name });
+    return true;
+  } catch (error) {
+    byId("asked-what").textContent = words.askedHelp[error.message] ?? words.askedFailed(error.message);
+    return false;
+  }
+}
+
+/** Put a signer's data into the form; what is not given is emptied. */
+function fillUser(userData) {
+  for (const name of USER_FIELDS) form.elements[name].value = userData[name] ?? "";
+  choosePerson(form.elements.cuil.value);
 }
 
 /** A field of the form stands only where its choice does. */
@@ -81,7 +122,8 @@ async function readFile() {
   const source = form.elements.source.value;
   mark("file", "");
   mark("sample", "");
-  if (source === "none") return undefined;
+  // The request that a mail led to has its document already.
+  if (asked || source === "none") return undefined;
   if (source === "sample") {
     const answer = await fetch("/ejemplo.pdf").catch(() => null);
     if (!answer?.ok) return mark("sample", words.sampleMissing(config.sample));
@@ -103,8 +145,7 @@ function readUser() {
   const emailFault = email.checkValidity() ? "" : words.emailWrong;
   mark("email", emailFault);
   if (fault || emailFault) return null;
-  const names = ["cuil", "dni", "email", "name", "gender", "phone", "address"];
-  const filled = names.map((name) => [name, form.elements[name].value.trim()]);
+  const filled = USER_FIELDS.map((name) => [name, form.elements[name].value.trim()]);
   return Object.fromEntries(filled.filter(([, value]) => value));
 }
 
@@ -117,7 +158,7 @@ function mark(id, fault) {
 }
 
 /** A session from our own backend, then the frame. */
-async function open() {
+async function openNew() {
   close();
   document.body.classList.add("open");
   say(words.asking);
@@ -129,6 +170,14 @@ async function open() {
     complain(words.sessionFailed(error.message), help, true);
     return;
   }
+  await open(session);
+}
+
+/** The frame, with a session that is new or was kept over a reload. */
+async function open(session) {
+  close();
+  document.body.classList.add("open");
+  keepUnderWay({ session, order, asked });
   step("session");
   if (config.isShared && !(await isReachable())) return;
   say(words.waiting);
@@ -170,7 +219,7 @@ async function isReachable() {
 }
 
 async function newSession() {
-  const answer = await fetch("/sesion", { method: "POST" });
+  const answer = await fetch(`/sesion${askedQuery}`, { method: "POST" });
   const told = await answer.json();
   log("backend", { type: "POST /sesion", payload: told });
   if (!answer.ok) throw new Error(told.code);
@@ -188,8 +237,8 @@ const MEANINGS = {
     say(words.ack);
   },
   "signature.completed": completed,
-  cancelled: () => say(words.cancelled),
-  rejected: () => say(words.rejected),
+  cancelled: () => over(words.cancelled),
+  rejected: () => over(words.rejected),
   "signer.unknown": () => say(words.unknown),
   error: ({ payload = {} }) => {
     const renew = payload.category === "new_session" || payload.code === "SESSION_TOKEN_EXPIRED";
@@ -217,9 +266,16 @@ async function completed({ payload }) {
   say(words.completed);
 }
 
+/** Nothing is under way any more: a reload begins anew. */
+function over(text) {
+  forgetUnderWay();
+  say(text);
+}
+
 /** Back to the form, with what was typed. */
 function again() {
   close();
+  forgetUnderWay();
   document.body.classList.remove("open");
   byId("open").focus();
 }
@@ -252,6 +308,13 @@ function complain(title, help = "", renewable = false) {
   alert.append(element("strong", {}, title), element("p", {}, help));
   if (!renewable) return;
   const button = element("button", { type: "button" }, words.newSession);
-  button.addEventListener("click", open);
+  button.addEventListener("click", openNew);
   alert.append(button);
 }
+
+// Last: what is opened here acts on everything above.
+if (config.hasCodes) {
+  for (const told of document.querySelectorAll(".guide-keys")) told.hidden = false;
+  await showVisit();
+}
+await goOn();

@@ -77,6 +77,13 @@ function download(payload, received) {
   const href = received
     ? URL.createObjectURL(new Blob([received.bytes], { type: "application/pdf" }))
     : payload.delivery.url;
-  const properties = { href, download: payload.document.fileName, className: "primary" };
+  const name = signedName(payload.document.fileName);
+  const properties = { href, download: name, className: "primary" };
   return element("a", properties, words.download);
+}
+
+/** `contrato-firmado.pdf`, as the service names its own downloads: beside the original. */
+function signedName(fileName) {
+  const stem = fileName.replace(/\.pdf$/i, "");
+  return /-firmado$/i.test(stem) ? fileName : `${stem}-firmado.pdf`;
 }

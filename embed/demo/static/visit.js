@@ -40,6 +40,21 @@ export async function showVisit() {
   setInterval(tick, TICK_MS);
 }
 
+/**
+ * Make a demo person the signer of the form, and show their codes.
+ * @param {string} cuil
+ * @returns {boolean} false: it is none of them, or they are not known here
+ */
+export function choosePerson(cuil) {
+  const digits = cuil.replaceAll("-", "");
+  const found = visit?.people.find((each) => each.cuil.replaceAll("-", "") === digits);
+  if (!found) return false;
+  person.value = found.cuil;
+  fillForm();
+  paint();
+  return true;
+}
+
 /** What opens the console: its address, and who signs in there. */
 export function consoleRows() {
   return [

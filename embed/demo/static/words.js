@@ -8,6 +8,13 @@ const ES = {
   cuilWrong: "El CUIL tiene 11 dígitos, así: 20-12345678-6.",
   cuilOrDni: "Hace falta el CUIL o el DNI.",
   emailWrong: "Escribí un correo electrónico válido.",
+  asked: (name, file) => `Llegaste por el enlace de un correo: ${name ?? "alguien"} tiene para firmar «${file}».`,
+  askedBatch: (name) => `Llegaste por el enlace de un correo: ${name ?? "alguien"} tiene varios documentos para firmar juntos.`,
+  askedFailed: (code) => `No se pudo encontrar lo que pide firmar ese enlace (${code}).`,
+  askedHelp: {
+    VISIT_KEY_MISSING:
+      "Para seguir el enlace de un correo, abrí primero la dirección completa que mostró ./quickstart, o escaneá su código QR.",
+  },
   asking: "Pidiendo una sesión al servicio…",
   waiting: "Esperando que el marco esté listo…",
   ready: "El marco está listo; se envió init.",
@@ -25,6 +32,7 @@ const ES = {
   sessionHelp: {
     API_KEY_MISSING: "Este sitio no tiene su clave de API. En una prueba la crea «rubrica demo setup».",
     API_KEY_INVALID: "El servicio no reconoce el identificador o la clave de API de este sitio.",
+    STATE: "Ese pedido ya no espera esta firma: se firmó, se rechazó, venció, o todavía es el turno de otra persona. La consola dice en qué está.",
     UNREACHABLE: "El servicio no responde en la dirección configurada.",
   },
   sessionHelpElse: "Revisá la configuración de este sitio.",
@@ -138,6 +146,14 @@ const EN = {
   cuilWrong: "A CUIL has 11 digits, like 20-12345678-6.",
   cuilOrDni: "Enter the CUIL or the DNI.",
   emailWrong: "Enter a valid e-mail address.",
+  askedOther: "Sign another document",
+  asked: (name, file) => `You followed the link of a mail: ${name ?? "somebody"} has “${file}” to sign.`,
+  askedBatch: (name) => `You followed the link of a mail: ${name ?? "somebody"} has several documents to sign together.`,
+  askedFailed: (code) => `What that link asks to sign could not be found (${code}).`,
+  askedHelp: {
+    VISIT_KEY_MISSING:
+      "To follow the link of a mail, first open the whole address that ./quickstart printed, or scan its QR code.",
+  },
   asking: "Asking the service for a session…",
   waiting: "Waiting for the frame to be ready…",
   ready: "The frame is ready; init was sent.",
@@ -156,6 +172,7 @@ const EN = {
   sessionHelp: {
     API_KEY_MISSING: "This site has no API key. In a trial “rubrica demo setup” creates it.",
     API_KEY_INVALID: "The service does not know this site's id or API key.",
+    STATE: "That request does not wait for this signature: it was signed, rejected or expired, or it is still somebody else's turn. The console says how it stands.",
     UNREACHABLE: "The service does not answer at the configured address.",
   },
   sessionHelpElse: "Check this site's configuration.",
@@ -218,6 +235,10 @@ export const words = english ? EN : ES;
 /** Put the page into its language. */
 export function translatePage() {
   for (const link of document.querySelectorAll(".languages a")) {
+    // The request that a mail led to stays in the address.
+    const query = new URLSearchParams(location.search);
+    query.set("lang", link.lang);
+    link.search = query;
     if (link.lang === (english ? "en" : "es")) link.setAttribute("aria-current", "true");
   }
   if (!english) return;

@@ -109,7 +109,14 @@ async def test_integrator_domain_and_key(
     assert key is not None
     assert KEY.fullmatch(key)
     assert await axe(page) == []
+    # Another language would lose it; to leave is asked first.
+    await expect(button(page, "English")).to_have_count(0)
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    async with page.expect_event("dialog"):
+        await page.get_by_role("link", name="Webhooks").click()
+    await expect(page.get_by_role("textbox", name="Clave de API")).to_have_text(key)
     await page.get_by_role("link", name="Ya guardé la clave").click()
+    await expect(button(page, "English")).to_be_visible()
     await expect(page.get_by_role("row", name="Backend")).to_contain_text("Activa")
     assert not KEY.search(await page.content())
     assert (await open_session(appliance, code, key)).status_code == 200

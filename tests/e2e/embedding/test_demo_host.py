@@ -1,6 +1,7 @@
 """The demo integrator's page against a frame that plays the service."""
 
 import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -22,7 +23,7 @@ from tests.support.browsers.demo_site import EMAIL, DemoSite, running_demo_site
 from tests.support.browsers.host_page import Reply
 from tests.support.browsers.page_appearance import LOADED_AT, PageAppearance
 from tests.support.documents.pdfs import one_page
-from tests.support.faces.fake_frame import API_KEY
+from tests.support.faces.fake_frame import API_KEY, BATCH, PROCESS
 
 PDF = one_page()
 
@@ -225,7 +226,7 @@ async def test_signed_document_is_checked_and_downloaded(
     async with page.expect_download() as download:
         await result.get_by_role("link", name="Descargar").click()
     saved = await download.value
-    assert saved.suggested_filename == "firmado-acta ñ.pdf"
+    assert saved.suggested_filename == "acta ñ-firmado.pdf"
     assert (await saved.path()).read_bytes() == signed
 
 
@@ -280,6 +281,106 @@ async def test_expired_session_is_renewed_with_the_same_key(
     assert second["payload"]["sessionToken"] == "token-2"
     assert second["payload"]["idemKey"] == first["payload"]["idemKey"]
     assert second["payload"]["nonce"] != first["payload"]["nonce"]
+
+
+async def test_reload_continues_what_is_under_way(
+    start_site: StartSite, page: Page
+) -> None:
+    """The same token, idempotency key and document: no other session, no request."""
+    site = start_site()
+    (before,) = await received(await begin(page, site))
+    await page.reload()
+    await expect(done(page, "ack")).to_be_visible()
+
+    (after,) = await received(frame_of(page))
+    assert before["payload"].pop("nonce") != after["payload"].pop("nonce")
+    assert after == before
+    assert site.service.tokens == ["token-1"]
+    await frame_of(page).click("#sign")
+    await expect(page.locator("#result .good")).to_have_count(3)
+
+
+async def test_reload_after_the_end_begins_anew(
+    start_site: StartSite, page: Page
+) -> None:
+    """Nothing is continued after *Empezar de nuevo*, or where the signer cancelled."""
+    frame = await begin(page, start_site())
+    await page.click("#again")
+    await page.reload()
+    await expect(page.locator("form:not([inert])")).to_be_visible()
+    await expect(page.locator("#container iframe")).to_have_count(0)
+
+    await choose_file(page.locator("#file"), "acta.pdf", PDF)
+    await page.click("#open")
+    await expect(done(page, "ack")).to_be_visible()
+    frame = frame_of(page)
+    await frame.evaluate("post('cancelled', {})")
+    await expect(page.locator("#status")).to_contain_text("sigue pendiente")
+    await page.reload()
+    await expect(page.locator("form:not([inert])")).to_be_visible()
+    await expect(page.locator("#container iframe")).to_have_count(0)
+
+
+async def test_link_of_a_mail_opens_its_request(
+    start_site: StartSite, page: Page
+) -> None:
+    """The frame opens for that request, without a document, with its signer's data."""
+    site = start_site()
+    await page.goto(f"{site.url}?proceso={PROCESS}&solicitud=8&lote=")
+    await expect(done(page, "ack")).to_be_visible()
+
+    (message,) = await received(frame_of(page))
+    assert "autoLoadFile" not in message["payload"]
+    assert message["payload"]["userData"] == {
+        "cuil": "20-26756539-3",
+        "email": EMAIL,
+        "name": "Bruno Díaz",
+    }
+    await expect(page.locator("#asked")).to_contain_text("Bruno Díaz")
+    await expect(page.locator("#asked")).to_contain_text("acuerdo.pdf")
+    (asked,) = [call for call in site.service.calls if call.target.endswith("sessions")]
+    assert json.loads(asked.body) == {"solicitudId": 8}
+
+    await page.reload()
+    await expect(done(page, "ack")).to_be_visible()
+    assert site.service.tokens == ["token-1"]
+
+
+async def test_link_of_another_person_waits_for_their_address(
+    start_site: StartSite, page: Page
+) -> None:
+    """Of a signer whose e-mail the site does not know, the form asks for it."""
+    site = start_site()
+    await page.goto(f"{site.url}?proceso={PROCESS}&solicitud=7&lote={BATCH}")
+    await expect(page.locator("#email")).to_be_focused()
+    assert await page.input_value("#cuil") == "20-05536168-2"
+    assert site.service.tokens == []
+
+    await page.fill("#email", "ana@demo.example")
+    await page.click("#open")
+    await expect(done(page, "ack")).to_be_visible()
+    (asked,) = [call for call in site.service.calls if call.target.endswith("sessions")]
+    assert json.loads(asked.body) == {"loteId": BATCH}
+
+
+async def test_link_to_nothing_is_told(start_site: StartSite, page: Page) -> None:
+    """A request that the service does not know: its code, and the way on."""
+    await page.goto(f"{start_site().url}?proceso=otro")
+
+    await expect(page.locator("#asked")).to_contain_text("No se pudo encontrar")
+    await page.get_by_role("link", name="Firmar otro documento").click()
+    await expect(page.locator("#asked")).to_be_hidden()
+
+
+async def test_link_of_a_mail_keeps_its_request_in_the_other_language(
+    start_site: StartSite, page: Page
+) -> None:
+    """The links to the languages keep the parameters."""
+    await page.goto(f"{start_site().url}?proceso={PROCESS}&solicitud=8")
+    await expect(done(page, "ack")).to_be_visible()
+    await page.get_by_role("link", name="English").click()
+
+    await expect(page.locator("#asked")).to_contain_text("has “acuerdo.pdf” to sign")
 
 
 async def test_error_of_the_frame_is_shown_in_its_words(

@@ -5,9 +5,10 @@ Source: decisions "Iframe"; spec "Signature-completed payload".
 
 import asyncio
 import base64
+from typing import Final
 
 import pytest
-from playwright.async_api import Frame, Page, Route, expect
+from playwright.async_api import Frame, Locator, Page, Route, expect
 
 from tests.support.appliance.appliance import TestPerson
 from tests.support.browsers import ceremony
@@ -18,6 +19,7 @@ from tests.support.documents.field_pdfs import Field, with_fields
 from tests.support.documents.validators import signature_boxes
 
 LOST = "No hay conexión. Probá otra vez."
+TRYING = "No hay conexión; seguimos intentando."
 PLACES = "**/embed/api/place"
 
 
@@ -215,3 +217,94 @@ async def test_document_that_cannot_be_opened_is_tried_again_at_a_press(
     await frame.get_by_role("button", name="Probar de nuevo").click()
     await at(frame, "read")
     assert len(await site.errors(page)) == 1
+
+
+_HIGH: Final = """() => {
+  document.getElementById("firma").style.height = "2400px";
+  scrollTo(0, document.body.scrollHeight);
+}"""
+"""Have the frame be far higher than the window, whose lower end is seen."""
+
+
+async def _in_the_window(page: Page, part: Locator) -> None:
+    """Demand that a part of the frame is in the window, however it is scrolled."""
+    box = await part.bounding_box()
+    size = page.viewport_size
+    assert box is not None
+    assert size is not None
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= size["height"]
+
+
+async def test_lost_connection_is_said_beside_the_button_that_was_pressed(
+    site: FrameSite, person: TestPerson, phone: Page
+) -> None:
+    """The top of a high frame is out of sight: once it failed, and as it is tried."""
+    await site.open(phone, person, autoLoadFile=file_of(pdfs.one_page()))
+    frame = site.frame(phone)
+    await at(frame, "read")
+    await phone.evaluate(_HIGH)
+    await phone.route("**/embed/api/identify", lambda route: route.abort())
+    await go(frame)
+    alert = frame.locator("#bar #alert")
+    await expect(alert).to_have_text(LOST)
+    await _in_the_window(phone, alert)
+    await phone.unroute("**/embed/api/identify")
+    await go(frame)
+    await at(frame, "code")
+    await expect(frame.locator("#alert")).to_be_hidden()
+
+    await phone.route("**/embed/api/seen", lambda route: route.abort())
+    await ceremony.give_code(frame, person)
+    trying = frame.locator("#bar #lost")
+    await expect(trying).to_have_text(TRYING)
+    await _in_the_window(phone, trying)
+    await phone.unroute("**/embed/api/seen")
+    await at(frame, "place")
+    await expect(frame.locator("#lost")).to_be_hidden()
+
+
+async def test_refusal_of_a_listed_document_stands_in_its_row(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """However long the list is; the row that was pressed leads on once it can."""
+    for name in ("uno.pdf", "dos.pdf"):
+        site.new_request(person, pdfs.one_page(), name)
+    await site.open(page, person)
+    frame = site.frame(page)
+    await frame.get_by_role("button", name="Firmar uno que me mandaron").click()
+    await ceremony.give_code(frame, person)
+    await at(frame, "requests")
+    await page.route("**/embed/api/choose", lambda route: route.abort())
+    row = frame.locator("li").filter(has_text="dos.pdf")
+    await row.get_by_role("button").click()
+    await expect(row.locator("#alert")).to_have_text(LOST)
+    await page.unroute("**/embed/api/choose")
+    await row.get_by_role("button").click()
+
+    await at(frame, "read")
+    await expect(frame.locator("#title")).to_have_text("dos.pdf")
+    await expect(frame.locator("#alert")).to_be_hidden()
+
+
+async def test_download_that_failed_is_told_at_the_tools(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """They are made anew for another language, where it is told as before."""
+    await site.open(page, person, autoLoadFile=file_of(pdfs.one_page()))
+    frame = site.frame(page)
+    await at(frame, "read")
+    await page.route("**/embed/api/document", lambda route: route.abort())
+    await frame.get_by_role("button", name="Descargar").click()
+    await expect(frame.locator("#tools #alert")).to_have_text(LOST)
+    await frame.locator("#language").click()
+    await expect(frame.locator("html")).to_have_attribute("lang", "en")
+    await frame.get_by_role("button", name="Download").click()
+    await expect(frame.locator("#tools #alert")).to_have_text(
+        "There is no connection. Try again."
+    )
+    await page.unroute("**/embed/api/document")
+    async with page.expect_download():
+        await frame.get_by_role("button", name="Download").click()
+
+    await expect(frame.locator("#alert")).to_be_hidden()

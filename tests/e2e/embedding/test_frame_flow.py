@@ -346,18 +346,23 @@ async def test_code_works_once(
 async def test_wrong_password_says_how_many_are_left(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
-    """It counts after the right code only, and the host is not bothered with it."""
+    """It counts after the right code only; the host is not told, details stay open."""
     await site.open(page, person, autoLoadFile=file_of(PDF))
     frame = site.frame(page)
     await ceremony.read(frame)
     await ceremony.give_code(frame, person)
     await ceremony.choose_place(frame)
     await ceremony.at(frame, "password")
+    await frame.get_by_text("Datos de la firma").click()
+    details = frame.locator("#body details")
+    await expect(details).to_have_attribute("open", "")
     await frame.fill("#password", "otra contraseña")
     await ceremony.go(frame)
 
     await expect(frame.locator("#alert")).to_contain_text("Intentos restantes: 9.")
     await until_focused(frame.locator("#password"))
+    await expect(frame.locator("#password")).to_have_value("")
+    await expect(details).to_have_attribute("open", "")
     await ceremony.sign(frame, person)
     await site.wait(page, "signature.completed")
     assert await site.errors(page) == []
@@ -425,7 +430,7 @@ async def test_field_of_the_document_is_chosen(
     barred_field = frame.get_by_label("a.tres")
     await expect(barred_field).to_be_disabled()
     entry = frame.locator("label").filter(has=barred_field)
-    await expect(entry).to_contain_text("El campo de firma es de solo lectura.")
+    await expect(entry).to_contain_text("Quien hizo el documento no permite firmar acá")
     await expect(frame.locator(".own-field")).to_have_count(2)
     await tab_to(page, frame.locator("input[value=bottomLeft]"))
     for _ in range(4):

@@ -15,7 +15,7 @@ from playwright.async_api import Browser, Frame, Page, Route, expect
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.lent_person import lend
 from tests.support.browsers import ceremony
-from tests.support.browsers.browsers import Opener, tab_to, until_focused
+from tests.support.browsers.browsers import Opener, resize, tab_to, until_focused
 from tests.support.browsers.ceremony import at, go
 from tests.support.browsers.frame_host import FrameSite, file_of
 from tests.support.browsers.host_page import HostPage
@@ -205,10 +205,34 @@ async def test_who_puts_the_mark_anywhere_reads_how(
 
     await expect(hint).to_be_in_viewport(ratio=1)
     await expect(hint).to_contain_text("Elegí un punto de la página")
-    await expect(hint).to_contain_text("movela con las flechas")
     box = await hint.bounding_box()
     assert box is not None
     assert box["width"] > 200
+    keys = hint.locator(".by-keys")
+    await expect(keys).to_contain_text("movela con las flechas")
+    # A telephone has no keys, until some are used on it.
+    assert await keys.is_visible() == (size == "desktop")
+    await frame.locator("input[value=custom]").focus()
+    await page.keyboard.press("Tab")
+    await expect(keys).to_be_visible()
+
+
+@pytest.mark.parametrize("window", [(390, 844), (390, 664)])
+async def test_another_point_leaves_the_page_number_in_view(
+    site: FrameSite, person: TestPerson, phone: Page, window: tuple[int, int]
+) -> None:
+    """Of several pages one is chosen, and the mark put on it, without scrolling."""
+    frame = await _placing(site, person, phone)
+    await resize(phone, window, frame)
+    await frame.check("input[value=custom]")
+    await _settled(frame)
+    last = frame.get_by_role("button", name="Última página")
+    for part in (frame.locator("#page"), last, frame.locator("#custom-hint")):
+        await expect(part).to_be_in_viewport(ratio=1)
+    await last.click()
+
+    await expect(frame.locator(".page").last.locator(".stamp")).to_be_in_viewport()
+    await expect(frame.locator("#page")).to_be_in_viewport(ratio=1)
 
 
 async def test_who_goes_on_at_once_signs_where_the_mark_was_moved(

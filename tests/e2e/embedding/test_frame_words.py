@@ -162,11 +162,12 @@ async def test_host_that_leaves_takes_the_question_with_it(
 
 
 async def _ways_out(frame: Frame) -> dict[str, tuple[float, float]]:
-    """Where the ways out are: from the left and from the bottom."""
+    """Where the ways out are: from the left, and from the top or the bottom."""
     found = await frame.evaluate(
-        """() => [...document.querySelectorAll("#bar .out button")].map((b) => {
+        """() => [...document.querySelectorAll("#leave, #bar .out button")].map((b) => {
           const r = b.getBoundingClientRect();
-          return [b.textContent, r.left, innerHeight - r.bottom]; })"""
+          const name = b.title || b.textContent;
+          return [name, r.left, b.id ? r.top : innerHeight - r.bottom]; })"""
     )
     return {name: (round(x), round(y)) for name, x, y in found}
 
@@ -174,7 +175,7 @@ async def _ways_out(frame: Frame) -> dict[str, tuple[float, float]]:
 async def test_ways_out_stay_where_they_are(
     site: FrameSite, person: TestPerson, phone: Page
 ) -> None:
-    """*Cancelar* and *Rechazar…* have one place each, whatever the step."""
+    """*Cancelar*, apart from all else, and *Rechazar…* have one place each."""
     await site.open(phone, person, autoLoadFile=file_of(PDF))
     frame = site.frame(phone)
     await at(frame, "read")

@@ -4,7 +4,10 @@ From the address that `./quickstart` says to open first to the signed PDF, its
 verification page and the console. On this machine, and by a telephone of the network.
 """
 
+import os
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpx
 import pytest
@@ -12,13 +15,15 @@ from playwright.async_api import Page, expect
 
 from appliance.cli.demo.network import own_address, private_address
 from appliance.settings import SettingsError
+from tests.support.appliance.manual import run_block
 from tests.support.appliance.trial import Trial, running_trial
+from tests.support.browsers import ceremony
 from tests.support.browsers.browsers import Opener, axe_everywhere
 from tests.support.browsers.trial_visit import TrialVisitor, demo_site_of
 from tests.support.documents.validators import pdfsig
 from tests.support.patience import CALL_S
 from tests.support.processes.rubrica import start_rubrica
-from tests.support.processes.scratch import short_folder
+from tests.support.processes.scratch import free_port, short_folder
 
 pytestmark = pytest.mark.full
 
@@ -77,6 +82,72 @@ async def test_code_of_the_page_is_never_one_that_was_used(
         for _ in range(2):
             await visitor.sign()
             await visitor.page.click("#again")
+
+
+async def test_mail_leads_to_the_signature(trial: Trial, open_page: Opener) -> None:
+    """Of a request that the trial mails: its link opens the frame for it."""
+
+    async def look(page: Page, step: str) -> None:
+        await open_page.picture(page, f"trial-mail-{step}")
+
+    with demo_site_of(trial) as first:
+        page = await open_page()
+        visitor = TrialVisitor(page, look)
+        trial.run(".venv/bin/rubrica --settings var/settings.toml demo request")
+        await visitor.follow_mail(first)
+        await visitor.sign_asked()
+        signed = await visitor.download()
+        assert pdfsig(signed)[-1].valid
+
+
+@contextmanager
+def serving(trial: Trial, command: str) -> Iterator[None]:
+    """Run a web server of the manual's, in a trial's folder, once it listens."""
+    with subprocess.Popen(
+        ["bash", "-c", f"exec {command}"],
+        cwd=trial.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as server:
+        try:
+            assert server.stdout is not None
+            # Its first line comes once it listens.
+            assert b"Serving HTTP" in server.stdout.readline()
+            yield
+        finally:
+            server.terminate()
+
+
+async def test_own_page_signs_as_the_manual_has_it(
+    trial: Trial, open_page: Opener
+) -> None:
+    """The five steps of *Your own page in a trial*, as they are printed."""
+    port = str(free_port())
+    own = ("8000", port)
+    lines: list[str] = []
+    run_block("trial.md", "Sign with curl", 0, lines.append)
+    run_block("trial.md", "Your own page in a trial", 0, lines.append, own)
+    run_block("trial.md", "Your own page in a trial", 1, lines.append)
+    run_block("trial.md", "Your own page in a trial", 2, lines.append)
+    run_block("trial.md", "Your own page in a trial", 3, lines.append)
+    password, code = trial.run("\n".join(lines)).split()[-2:]
+    serve: list[str] = []
+    run_block("trial.md", "Your own page in a trial", 4, serve.append, own)
+    with serving(trial, *serve):
+        page = await open_page()
+        async with page.expect_event("frameattached"):
+            await page.goto(f"http://127.0.0.1:{port}/")
+        frame = page.frames[-1]
+        await ceremony.at(frame, "code")
+        await frame.fill("#code", code)
+        await ceremony.go(frame)
+        await ceremony.read(frame)
+        await ceremony.choose_place(frame)
+        await ceremony.at(frame, "password")
+        await frame.fill("#password", password)
+        await ceremony.go(frame)
+        await expect(page.locator("#estado")).to_have_text("Firmado")
 
 
 @pytest.fixture

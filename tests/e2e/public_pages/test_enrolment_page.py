@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pyotp
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Dialog, Page, Route, expect
 
 from appliance.bootstrap import ServiceRegistry
 from appliance.domain.integrators.integrators import Invitation
@@ -161,7 +161,7 @@ async def _fill_in(page: Page) -> None:
 async def test_page_waits_for_the_key_and_keeps_the_pin(
     open_page: Opener, appliance: Appliance
 ) -> None:
-    """Told as pending it asks on by itself; reloaded, it says what was done."""
+    """Told as pending it asks on by itself; the PIN stays until it is kept."""
     page = await open_page("phone")
     link = f"{appliance.base_url}/alta/{_invite(appliance).code}"
 
@@ -184,9 +184,24 @@ async def test_page_waits_for_the_key_and_keeps_the_pin(
     title = page.get_by_role("heading", level=1)
     await expect(title).to_have_text("Listo: ya podés firmar")
 
+    await expect(page.locator("[data-after]")).to_contain_text("Qué sigue ahora")
+
     await page.route(link, pending, times=1)
     await page.reload()
     await expect(page.locator("[data-waits]")).to_have_count(0)
+    await expect(title).to_have_text("Listo: ya podés firmar")
+    assert await pin.inner_text() == shown
+
+    await page.get_by_role("link", name="English").click()
+    await expect(title).to_have_text("Done: you can sign now")
+    assert await pin.inner_text() == shown
+    await page.get_by_role("link", name="Español").click()
+    await expect(title).to_have_text("Listo: ya podés firmar")
+    assert await pin.inner_text() == shown
+
+    await page.get_by_role("button", name="Ya lo guardé").click()
+    await expect(pin).to_have_count(0)
+    await page.reload()
     await expect(title).to_have_text("Listo: ya podés firmar")
     await expect(pin).to_have_count(0)
     await expect(page.locator("main")).to_contain_text("pedile uno nuevo")
@@ -220,6 +235,39 @@ async def test_faults_go_while_the_form_is_sent(
     await expect(page.locator("#pin")).to_be_visible()
 
 
+async def test_who_leaves_before_keeping_the_pin_is_asked(
+    open_page: Opener, appliance: Appliance
+) -> None:
+    """The browser asks until the person says that they have kept it."""
+    page = await open_page("phone")
+    asked: list[str] = []
+
+    async def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        await dialog.dismiss()
+
+    page.on("dialog", stay)
+    await page.goto(f"{appliance.base_url}/alta/{_invite(appliance).code}")
+    await _fill_in(page)
+    await page.get_by_role("button", name="Terminar el alta").click()
+    pin = page.locator("#pin")
+    await expect(pin).to_be_visible()
+    # In a browser that keeps no cookies another language would lose it.
+    await page.context.clear_cookies(name="__Host-rubrica-pin")
+    async with page.expect_event("dialog"):
+        await page.get_by_role("link", name="English").click()
+    await expect(pin).to_be_visible()
+    assert asked == ["beforeunload"]
+
+    await page.get_by_role("button", name="Ya lo guardé").click()
+    await expect(pin).to_have_count(0)
+    await page.get_by_role("link", name="English").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text(
+        "Done: you can sign now"
+    )
+    assert asked == ["beforeunload"]
+
+
 async def test_enrolment_needs_no_script(
     open_page: Opener, appliance: Appliance
 ) -> None:
@@ -236,4 +284,11 @@ async def test_enrolment_needs_no_script(
     await page.locator("#totp_code").fill(pyotp.TOTP(seed).now())
     await page.get_by_role("button", name="Terminar el alta").click()
 
-    await expect(page.locator("#pin")).to_be_visible()
+    pin = page.locator("#pin")
+    await expect(pin).to_be_visible()
+    shown = await pin.inner_text()
+    await page.get_by_role("link", name="English").click()
+    assert await pin.inner_text() == shown
+    await page.get_by_role("button", name="I have kept it").click()
+    await expect(pin).to_have_count(0)
+    assert "lang=en" in page.url

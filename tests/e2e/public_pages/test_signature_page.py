@@ -12,7 +12,7 @@ from tests.functional.powers.test_signature_page import (
 )
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.http_calls import sign
-from tests.support.browsers.browsers import SIZES, Opener
+from tests.support.browsers.browsers import SIZES, Opener, until_focused
 from tests.support.browsers.page_appearance import LOADED_AT, PageAppearance
 from tests.support.documents import pdfs
 
@@ -59,3 +59,25 @@ async def test_each_state_is_sound(open_page: Opener, appliance: Appliance) -> N
             await look.at(f"{name}-en")
 
     assert look.faults == []
+
+
+async def test_page_for_a_code_begins_in_its_field(
+    open_page: Opener, appliance: Appliance
+) -> None:
+    """On a telephone too, which is not scrolled; where it would be, at the heading."""
+    page = await open_page("phone")
+    code = page.locator("#codigo")
+    await page.goto(f"{appliance.base_url}/verificar")
+    await until_focused(code)
+    assert await page.evaluate("scrollY") == 0
+
+    await page.set_viewport_size({"width": 390, "height": 200})
+    await page.reload()
+    await expect(page.locator("form.find")).to_be_attached()
+    assert await page.evaluate("document.activeElement === document.body")
+    assert await page.evaluate("scrollY") == 0
+
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await page.goto(appliance.base_url)
+    await expect(code).to_be_visible()
+    assert await page.evaluate("document.activeElement === document.body")

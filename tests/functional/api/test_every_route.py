@@ -28,6 +28,7 @@ PUBLIC = {
     "/.well-known/jwks.json",
     "/api/integration/session/new",
     "/alta/7",
+    "/alta/7/guardado",
     "/",
     "/verificar",
     "/revocar",

@@ -108,14 +108,14 @@ def test_documents_are_signed_and_fetched(
         0,
         shell.run,
         ("[7,8,9]", f"[{','.join(several)}]"),
-        only='curl -sS "$BASE/solicitudes/firmar/lote"',
+        only='curl -sS "$BASE_URL/solicitudes/firmar/lote"',
     )
     sent, signed_at_once = taken(shell.folder)[::-1]
     shell.variables["DOCUMENTO_FIRMADO"] = str(told(signed)["documentoFirmado"])
     seven = ("solicitudes/7", f"solicitudes/{first}")
     run_block("api.md", "Download", 0, shell.run, only='curl -sS "$DOCUMENTO_FIRMADO"')
     (by_link,) = taken(shell.folder)
-    run_block("api.md", "Download", 0, shell.run, seven, only='curl -sS "$BASE')
+    run_block("api.md", "Download", 0, shell.run, seven, only='curl -sS "$BASE_URL')
     (by_bearer,) = taken(shell.folder)
 
     assert told(at_once)["firmadas"] == len(several)

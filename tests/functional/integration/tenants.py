@@ -101,6 +101,7 @@ ROWS: Final[dict[tuple[str, str], Row]] = {
         ("POST", path): Row(About.ANYBODY)
         for path in (
             "/alta/<code>",
+            "/alta/<code>/guardado",
             "/auth/login",
             "/auth/otp",
             "/ayuda",

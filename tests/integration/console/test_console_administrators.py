@@ -130,6 +130,10 @@ async def test_lost_telephone_of_another(console: Console, eva: pyotp.TOTP) -> N
 
     new = scanned(made)
     assert "<svg" in made.text
+    assert new.secret in made.text.replace(" ", "")
+    assert "(consola), con eva." in made.text
+    # Another language would lose it.
+    assert "data-language" not in made.text
     assert (await come_as(console, "eva", eva, PASSWORD)).status == 422
     assert (await come_as(console, "eva", new, PASSWORD)).status == 303
     row = await audited(console, EventKind.CONSOLE_USER_TOTP_SET)
@@ -242,6 +246,7 @@ async def test_own_telephone(console: Console) -> None:
     assert (await console.post(here, present=PASSWORD, code=unlike)).fault_of("present")
     shown = await console.post(here, present=PASSWORD, code=console.code())
     new = scanned(shown)
+    assert "data-language" not in shown.text
     found = re.search(r'name="offer" value="([^"]+)"', shown.text)
     assert found
     wrong = await console.post(f"{here}/confirm", offer=found[1], code="000000")

@@ -582,13 +582,46 @@ async def test_ends_are_listed_with_the_time_left(console: Console) -> None:
     assert f'href="/admin/people/{person}"' in listed
     assert "Faltan 3 días" in listed
     assert re.search(
-        r'href="/admin/certificates"[^>]*>\s*<b>1</b>',
+        r'href="/admin/certificates\?days=30"[^>]*>\s*<b>1</b>',
         (await console.get("/admin/")).text,
     )
     health = (await console.get("/admin/health")).text
     assert "Certificados por vencer" in health
-    assert "1 firmante" in health
+    assert '<a href="/admin/certificates?days=30">1 firmante</a>' in health
     assert (await console.get("/admin/certificates?cursor=x")).status == 400
+
+
+async def test_list_has_as_many_ends_as_the_number_that_leads_to_it(
+    console: Console,
+) -> None:
+    """Thirty days, not ninety; the filter can be taken off, and others chosen."""
+    ends = {"20055361682": 29, "20267565393": 31, "27111111117": 89}
+    for cuil, days in ends.items():
+        person = await console.person(cuil, f"Firmante {days}", enrolled=False)
+        end = console.clock.now() + timedelta(days=days)
+        await hold(
+            console.services.store, person, cuil, console.clock.now(), not_after=end
+        )
+
+    async def listed(query: str) -> list[str]:
+        text = (await console.get(f"/admin/certificates{query}")).text
+        return re.findall(r">Firmante (\d+)</a>", text)
+
+    numbers, _ = await console.front.views.home()
+    ends_soon = await console.front.expiry.overview()
+
+    assert numbers.ending == ends_soon.signers == 1
+    assert await listed("?days=30") == ["29"]
+    assert await listed("") == ["29", "31", "89"]
+    assert await listed("?days=7") == []
+    assert await listed("?days=30&q=Firmante") == ["29"]
+    assert await listed("?q=Firmante") == ["29", "31", "89"]
+    shown = (await console.get("/admin/certificates?days=30")).text
+    assert "Vencen dentro de: <b>30 días</b>" in shown
+    assert 'href="/admin/certificates"' in shown
+    assert (await console.get("/admin/certificates?days=60")).status == 400
+    both = await console.get("/admin/certificates?state=revoked&days=30")
+    assert "Vencen dentro de: <b>" not in both.text
 
 
 async def test_authority_tells_certificates_and_crls(console: Console) -> None:

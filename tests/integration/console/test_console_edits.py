@@ -272,6 +272,10 @@ async def test_second_form_says_that_the_secret_was_made_already(
     hidden = await opened(console, path, path)
     first = await send_once(console, path, once, hidden)
     assert first.status == 200
+    # Another language would lose the secret; to leave is asked first.
+    assert "data-language" not in first.text
+    assert "<body data-unkept" in first.text
+    assert first.text.count("data-kept") == 1
 
     second = await send_once(console, path, once, hidden)
 

@@ -20,6 +20,7 @@ from appliance.core.database.tables import (
     credential,
     integrator,
     mail_message,
+    security_notice,
     webhook_endpoint,
 )
 from appliance.core.installation_store import note_audit_check
@@ -38,7 +39,7 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.worker_store import WorkerStore
 from appliance.operations.backup.record import note_backup
 from appliance.operations.health.report import unassessed
-from tests.integration.console.health_page import hand_over, plain, sample
+from tests.integration.console.health_page import hand_over, plain, sample, section
 from tests.support.installation.console import Console
 from tests.support.installation.installation import Installation
 from tests.support.patience import CALL_S
@@ -439,3 +440,67 @@ async def test_kind_of_hsm_is_that_of_the_signing_hosts(
 
         assert ("RubricaSoftwareHsm" in said) is is_weak
         assert (item in await shown(console)) is is_weak
+
+
+async def test_what_reaches_nobody_is_named_with_the_way_to_it(
+    console: Console,
+) -> None:
+    """The integrator's webhook, the person and kind of a mail, and the signer."""
+    await webhook_failing(console)
+    await mail_refused(console)
+    look_again(console)
+    page = unescape((await console.get("/admin/health")).text)
+    part = section(page, "delivery")
+
+    (webhook,) = re.findall(
+        r'href="/admin/integrators/acme/webhooks/[^"]+">([^<]*)', part
+    )
+    assert webhook == "ACME: https://a.example/"
+    (mail,) = re.findall(r'href="/admin/people/[^"]+#mails">([^<]*)', part)
+    assert mail == "Ana María Núñez: Invitación"
+    assert "el servidor dijo: 550" in plain(part)
+    assert "y 1 más" not in plain(part)
+
+    person = await console.person("20267565393", "Luis Peña")
+    await console.request("20267565393")
+    async with console.services.store.write() as transaction:
+        await transaction.connection.execute(
+            update(credential)
+            .where(credential.c.person == person)
+            .values(state=CredentialState.REVOKED.value)
+        )
+    look_again(console)
+    part = section(unescape((await console.get("/admin/health")).text), "delivery")
+    assert f'<a href="/admin/people/{person}">Luis Peña</a>' in part
+
+
+async def test_what_is_not_named_is_counted(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many, the newest alone."""
+    monkeypatch.setattr("appliance.console.views.UNDELIVERED_SHOWN", 1)
+    whose = await console.person()
+    await alive(console)
+    for minutes in (2, 1):
+        at = console.clock.now() - timedelta(minutes=minutes)
+        async with console.services.store.write() as transaction:
+            await transaction.connection.execute(
+                insert(security_notice).values(
+                    id=new_id(),
+                    person=whose,
+                    kind=MailKind.REVOKED.value,
+                    state=MailState.GIVEN_UP.value,
+                    answer=f"try {minutes}",
+                    tries=9,
+                    due=at,
+                    created=at,
+                    ended=at,
+                    fence=0,
+                )
+            )
+    look_again(console)
+    part = plain(section((await console.get("/admin/health")).text, "delivery"))
+
+    assert "try 1" in part
+    assert "try 2" not in part
+    assert "y 1 más" in part

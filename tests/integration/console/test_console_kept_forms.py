@@ -2,7 +2,7 @@
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -294,11 +294,118 @@ async def test_unknown_session_keeps_nothing(console: Console) -> None:
     assert COOKIE not in console.cookies
 
 
-async def test_large_form_is_not_kept(console: Console) -> None:
-    """A cookie has no room for it."""
-    late = await sent_late(
-        console, f"{HERE}/name", f"{HERE}/name", {"name": "X" * 4000}
-    )
+async def test_large_form_is_said_to_be_lost(console: Console) -> None:
+    """A cookie has no room for it: the sign-in says so, and its page once."""
+    page = f"{HERE}/name"
+    late = await sent_late(console, page, page, {"name": "X" * 4000})
 
     assert late.status == 303
+    shown = await console.get(late.location)
+    assert "era demasiado grande para guardarlo" in shown.text
+    where = await signed_in_again(console, late)
+    there = await console.get(where)
+
+    assert where == page
+    assert "el formulario no se envió" in there.text
+    assert "Era demasiado grande para guardarlo: completalo de nuevo." in there.text
+    assert "Está como lo habías completado" not in there.text
+    assert 'value="ACME S.A."' in there.text
+    assert COOKIE not in console.cookies
+    assert "demasiado grande" not in (await console.get(where)).text
+
+
+async def test_sign_in_says_that_the_form_is_kept(console: Console) -> None:
+    """Nobody has to fear for it, or goes back for it."""
+    page = f"{HERE}/name"
+    late = await sent_late(console, page, page, {"name": "Nueva S.A."})
+
+    shown = await console.get(late.location)
+
+    assert "Cuando ingreses vas a encontrar lo que habías completado" in shown.text
+    assert "Nueva S.A." not in shown.text
+
+
+Ending = Callable[[Console, Console], Awaitable[Answer]]
+
+
+async def sessions_ended(console: Console, other: Console) -> Answer:
+    """Another administrator ends all sessions."""
+    del console
+    return await other.post("/admin/administrators/marta/sessions", code=other.code())
+
+
+async def password_set(console: Console, other: Console) -> Answer:
+    """Another administrator sets the password: the same one, for this test."""
+    del console
+    new = {"password": PASSWORD, "again": PASSWORD}
+    return await other.post(
+        "/admin/administrators/marta/password", code=other.code(), **new
+    )
+
+
+async def disabled_and_enabled(console: Console, other: Console) -> Answer:
+    """Another administrator disables the account, and enables it again."""
+    del console
+    here = "/admin/administrators/marta"
+    done = await other.post(f"{here}/disable", code=other.code())
+    assert done.status == 303, done.text
+    return await other.post(f"{here}/enable", code=other.code())
+
+
+@pytest.mark.parametrize("ending", [sessions_ended, password_set, disabled_and_enabled])
+async def test_form_of_a_session_that_another_one_ended_comes_back(
+    console: Console, ending: Ending
+) -> None:
+    """As one whose session ran out; the session itself opens nothing any more."""
+    other = await colleague(console)
+    page = f"{HERE}/name"
+    ended = await ending(console, other)
+    assert ended.status == 303, ended.text
+    headers = {"Referer": f"{ADMIN_URL}{page}"}
+    late = await console.send_form(
+        page, {"csrf": console.csrf, "name": "Nueva S.A."}, None, headers
+    )
+    assert late.status == 303
+    assert late.location.startswith("/admin/login")
+
+    shown = await console.get(await signed_in_again(console, late))
+
+    assert 'value="Nueva S.A."' in shown.text
+    assert "el formulario no se envió" in shown.text
+    assert (await console.front.integrators.get("acme")).name == "ACME S.A."
+
+
+async def test_form_of_the_session_before_comes_back_at_once(console: Console) -> None:
+    """Its author signed in again in another tab, and sends it from the first one."""
+    page = f"{HERE}/name"
+    hidden = await opened(console, page, page)
+    former = console.csrf
+    await console.sign_in()
+    headers = {"Referer": f"{ADMIN_URL}{page}"}
+    fields = {**hidden, "csrf": former, "name": "Nueva S.A."}
+
+    sent = await console.send_form(page, fields, None, headers)
+    assert (sent.status, sent.location) == (303, page)
+    shown = await console.get(page)
+
+    assert 'value="Nueva S.A."' in shown.text
+    assert (await console.front.integrators.get("acme")).name == "ACME S.A."
+    (form,) = [f for f in FormReader(page, shown.text).forms if f.path == page]
+    done = await console.post(page, **{**form.hidden, "name": "Nueva S.A."})
+    assert done.status == 303
+    assert (await console.front.integrators.get("acme")).name == "Nueva S.A."
+
+
+async def test_form_without_fields_of_the_session_before_is_refused(
+    console: Console,
+) -> None:
+    """There is nothing to bring back; and without its page nobody knows where to."""
+    former = console.csrf
+    await console.sign_in()
+    headers = {"Referer": f"{ADMIN_URL}/admin/"}
+
+    left = await console.send_form("/admin/logout", {"csrf": former}, None, headers)
+    lost = await console.send_form(f"{HERE}/name", {"csrf": former, "name": "X"})
+
+    assert (left.status, lost.status) == (403, 403)
     assert COOKIE not in console.cookies

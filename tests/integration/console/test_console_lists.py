@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from appliance.domain.vocab import EventKind, HelpTopic, PersonState, RequestSta
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
+from tests.integration.console.forms import failed_request
+from tests.support.factories.held_credential import hold
 from tests.support.installation.console import Console
 from tests.support.installation.installation import Installation
 
@@ -314,6 +317,15 @@ async def test_numbers_are_those_of_their_lists(console: Console) -> None:
     acme = (await console.front.integrators.get("acme")).id
     ask = console.services.help_requests.ask_in_frame
     await ask(ana.id, HelpTopic.PHONE, acme, proven=False)
+    # The one that was asked for again is counted no more, and in its place waits one.
+    again = await failed_request(console, cuil=ANA)
+    await console.front.request_again.ask(again, "console:a", "consola")
+    await failed_request(console, cuil=ANA)
+    for cuil, days in ((ANA, 20), (LUIS, 40)):
+        end = console.clock.now() + timedelta(days=days)
+        (held,) = (await console.front.views.people(PeopleFilter(text=cuil))).rows
+        now = console.clock.now()
+        await hold(console.services.store, held.id, cuil, now, not_after=end)
     text = (await console.get("/admin/")).text
     links = re.findall(r'class="number" href="([^"]+)"[^>]*>\s*<b>(\d+)</b>', text)
 
@@ -324,7 +336,10 @@ async def test_numbers_are_those_of_their_lists(console: Console) -> None:
         # The rows of the health page are workers; what is listed there has a section.
         row = f'aria-labelledby="{section}"' if section else r'<tr>\s*<th scope="row">'
         assert len(re.findall(row, listed)) == int(number), path
-    assert {number for _, number in links} == {"0", "1"}
+    counts = dict(links)
+    assert counts.pop("/admin/requests?state=pendiente") == "2"
+    assert counts["/admin/certificates?days=30"] == "1"
+    assert set(counts.values()) == {"0", "1"}
 
 
 async def test_made_up_filters_are_refused_in_words(console: Console) -> None:

@@ -427,6 +427,8 @@ async def test_lost_telephone_is_replaced_with_certificate_kept(
     made = await console.post(f"{here}/totp", code=console.code())
 
     (seed,) = set(re.findall(r"secret=([A-Z2-7]{32})", made.text))
+    assert seed in made.text.replace(" ", "")
+    assert "data-language" not in made.text
     async with console.services.store.read() as transaction:
         after = await LoginSecretStore(transaction).secret(person)
     assert before is not None

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pyotp
@@ -10,7 +11,7 @@ import pytest
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.integrators.integrators import NewConsoleSession
 from appliance.domain.vocab import EventKind
-from appliance.identity.console_login import SignIn
+from appliance.identity.console_login import SignIn, session_indexes
 from appliance.people.console_user_store import ConsoleUserStore
 from tests.support.installation.installation import Installation
 from tests.support.installation.services import Services
@@ -189,7 +190,7 @@ async def test_new_password_ends_sessions_and_the_old_one(
     await integrator_services.console.by_token(mine.token)
     assert (
         await refusal(integrator_services.console.by_token(stolen.token))
-        is ErrorCode.TOKEN_INVALID
+        is ErrorCode.TOKEN_EXPIRED
     )
     assert await refusal(enter(integrator_services, totp)) is ErrorCode.LOGIN_FAILED
     await enter(integrator_services, totp, password=OTHER)
@@ -214,7 +215,7 @@ async def test_reset_totp_counts_at_once(
 
     assert (
         await refusal(integrator_services.console.by_token(opened.token))
-        is ErrorCode.TOKEN_INVALID
+        is ErrorCode.TOKEN_EXPIRED
     )
     assert await refusal(enter(integrator_services, old)) is ErrorCode.LOGIN_FAILED
     await enter(integrator_services, read_uri(made.totp_uri))
@@ -248,7 +249,7 @@ async def test_own_new_totp_counts_after_a_code_of_it(
     await integrator_services.console.by_token(mine.token)
     assert (
         await refusal(integrator_services.console.by_token(other.token))
-        is ErrorCode.TOKEN_INVALID
+        is ErrorCode.TOKEN_EXPIRED
     )
     confirmed = integrator_services.console.confirm(session, code, HERE)
     assert await refusal(confirmed) is ErrorCode.OTP_INVALID, "used up"
@@ -323,6 +324,30 @@ async def test_secret_changed_while_somebody_signs_in_opens_nothing(
     async with integrator_services.store.write() as transaction:
         assert not await ConsoleUserStore(transaction).advance_step(now, 2**40)
     assert totp.at(integrator_services.clock.now())
+
+
+async def test_session_that_was_ended_is_not_prolonged(
+    integrator_services: Services,
+) -> None:
+    """A request that read it before it was ended does not bring it back."""
+    totp = await new_user(integrator_services, "marta")
+    opened = await enter(integrator_services, totp)
+    now = integrator_services.clock.now()
+    index = session_indexes(
+        integrator_services.lookup,
+        integrator_services.settings.environment,
+        opened.token,
+    )
+    async with integrator_services.store.write() as transaction:
+        users = ConsoleUserStore(transaction)
+        assert await users.close_sessions(opened.session.user.id, now) == 1
+        await users.prolong_session(index, now, now + timedelta(hours=1))
+        assert await users.close_sessions(opened.session.user.id, now) == 0
+
+    ended = integrator_services.console.by_token(opened.token)
+    assert await refusal(ended) is ErrorCode.TOKEN_EXPIRED
+    former = await integrator_services.console.former_user(opened.token)
+    assert former == opened.session.user.id
 
 
 async def test_list_tells_sessions_and_the_last_sign_in(

@@ -17,6 +17,9 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from tests.support.installation.api import API
 from tests.support.installation.installation import Installation
 from tests.support.installation.record import lay_tables
+from tests.support.patience import CALL_S
+from tests.support.services.postgres import USER, PostgresServer, database_name
+from tests.support.services.tcp_links import Link
 
 
 @pytest.mark.parametrize("write", [False, True])
@@ -162,7 +165,45 @@ async def test_connection_that_rested_is_asked_first(
     async with one_connection.store.read() as transaction:
         await transaction.audit.writers()
 
-    assert one_connection.controls == ["BEGIN", "", "ROLLBACK"]
+    assert one_connection.controls == ["SELECT"]
+
+
+async def test_database_that_hangs_is_told_as_away(
+    tmp_path: Path,
+    migrated_url: str,
+    postgres_server: PostgresServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server that was stopped keeps its connections and answers nothing on them.
+
+    A statement may take any time here: the question before it is what notices.
+    """
+    hosts = "appliance.core.database.postgres_hosts"
+    monkeypatch.setattr(f"{hosts}._ASK_AFTER_S", 0.0)
+    monkeypatch.setattr(f"{hosts}._REST_S", 0.0)
+    password = tmp_path / "pw"
+    password.write_text(postgres_server.password, "ascii")
+    with Link(postgres_server.port) as link:
+        name = database_name(migrated_url)
+        url = f"postgresql://{USER}@127.0.0.1:{link.port}/{name}"
+        database = {"url": url, "password_file": str(password)}
+        settings = Installation(tmp_path, database=database).settings(API)
+        engines = open_engines(settings, statement_s=None)
+        store = Database(engines, SystemClock(), "test")
+        async with store.read() as transaction:
+            await transaction.audit.writers()
+        with monkeypatch.context() as hurried:
+            hurried.setattr(f"{hosts}._ANSWER_S", 0.3)
+            with link.cut():
+                async with asyncio.timeout(CALL_S):
+                    with pytest.raises(ApplianceError) as caught:
+                        async with store.read() as transaction:
+                            await transaction.audit.writers()
+        async with store.read() as transaction:
+            await transaction.audit.writers()
+        await store.close()
+
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
 
 
 async def test_connection_that_was_closed_meanwhile_is_made_anew(

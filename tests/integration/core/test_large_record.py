@@ -287,6 +287,7 @@ PAGES: Final = (
     "people?q=20-20000014-1",
     "requests",
     "requests?state=fallida",
+    "requests?state=fallida&again=no",
     "requests?state=pendiente",
     "requests?integrator=organismo-0",
     "requests?integrator=organismo-7&state=fallida",

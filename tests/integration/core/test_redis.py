@@ -17,6 +17,7 @@ from appliance.core import metrics
 from appliance.core.messaging import (
     RedisCompletionNotifier,
     RedisWorkNotifier,
+    answers,
     deserialize,
     listen,
     serialize,
@@ -113,6 +114,71 @@ async def test_only_a_redis_that_is_away_is_told_as_away(
     assert math.isnan(connected() or math.nan)
 
 
+@pytest.fixture
+def impatient(patience: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Redis that does not answer is given up at once."""
+    del patience
+    monkeypatch.setattr("appliance.core.messaging._QUIET_S", 0.05)
+    monkeypatch.setattr("appliance.core.messaging._ANSWER_S", 0.3)
+    monkeypatch.setattr("worker.work_notifications._ANSWER_S", 0.3)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_worker_says_that_a_hung_redis_is_away(
+    settings: Settings, redis_server: RedisServer
+) -> None:
+    """Its connection stays open, and the figure that alerts read says 0."""
+    async with worker(settings) as wake, work_notifier(settings) as notifier:
+        await until(lambda: connected() == 1)
+        with redis_server.hung():
+            await until(lambda: connected() == 0)
+        await until(lambda: connected() == 1)
+
+        wake.clear()
+        await notify_until_heard(notifier, wake)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_listener_notices_a_hung_redis(
+    settings: Settings, redis_server: RedisServer
+) -> None:
+    """A caller that waits for news polls meanwhile, and hears news again after."""
+    async with news(settings) as front, news(settings) as worker_side:
+        await until(lambda: front.hears)
+        with redis_server.hung():
+            await until(lambda: not front.hears)
+        await until(lambda: front.hears)
+
+        assert await heard(front, worker_side, ActivationId(new_id()))
+
+
+async def test_redis_is_pinged_with_a_limit(
+    settings: Settings, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that hangs, or is away, does not answer."""
+    given = settings_of(settings)
+    assert await answers(given) is True
+    monkeypatch.setattr("appliance.core.messaging._ANSWER_S", 0.3)
+    with redis_server.hung():
+        async with asyncio.timeout(PATIENCE_S):
+            assert await answers(given) is False
+    redis_server.stop()
+    assert await answers(given) is False
+
+
+async def test_redis_that_this_process_may_not_ask_is_not_said_to_be_away(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user's socket: nothing is known."""
+
+    async def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("asyncio.open_unix_connection", refuse)
+
+    assert await answers(settings_of(settings)) is None
+
+
 async def all_heard(server: RedisServer) -> None:
     """Wait until every notification was heard: Redis holds nothing of any of them."""
     with Redis(unix_socket_path=str(server.socket)) as client:
@@ -202,6 +268,8 @@ def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     if "long_rest" not in request.fixturenames:
         monkeypatch.setattr("appliance.core.messaging._NOTIFY_S", PATIENCE_S)
         monkeypatch.setattr("appliance.core.messaging._CONNECT_S", PATIENCE_S)
+        monkeypatch.setattr("appliance.core.messaging._ANSWER_S", PATIENCE_S)
+        monkeypatch.setattr("worker.work_notifications._ANSWER_S", PATIENCE_S)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ Source: docs/storage.md "The folder's mark", "In an S3-compatible store".
 
 import asyncio
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -294,6 +295,36 @@ async def test_documents_are_neither_read_nor_written_elsewhere(
     (folder / FILE).write_text("another's\n")
     with pytest.raises(DocumentsAwayError):
         await documents.get(ONE, sha256)
+
+
+async def test_folder_that_hangs_keeps_one_thread(
+    core: CoreFixture, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Callers that give up, again and again, leave one look behind and not one each."""
+    mark = DocumentMark(core.store, folder)
+    answer = threading.Event()
+    looks: list[str | None] = []
+
+    async def known() -> str:
+        return "a"
+
+    def hang(wanted: str | None) -> None:
+        looks.append(wanted)
+        answer.wait()
+
+    monkeypatch.setattr(mark._wanted, "get", known)
+    monkeypatch.setattr(mark, "demand", hang)
+    given_up = asyncio.create_task(mark.check())
+    # By then it waits for its thread.
+    await asyncio.sleep(0)
+    given_up.cancel()
+    await asyncio.wait({given_up})
+    others = [asyncio.create_task(mark.check()) for _ in range(3)]
+    await asyncio.sleep(0)
+    answer.set()
+    await asyncio.gather(*others)
+
+    assert looks == ["a"]
 
 
 async def test_mark_that_is_set_later_is_asked_for(

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from appliance.core import metrics
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import DOCUMENTS_AWAY, ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import BlobMaintenance
 from tests.support.factories.document_storage import DocumentStorage
@@ -262,6 +262,7 @@ async def test_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
         )
 
     assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+    assert caught.value.sentence == DOCUMENTS_AWAY
 
 
 async def test_bytes_and_names_are_synced_in_order(

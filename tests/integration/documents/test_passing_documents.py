@@ -200,7 +200,7 @@ async def test_killed_call_counts_until_it_is_swept(shelf: Shelf) -> None:
     assert await shelf.passing.sweep() == 2
     assert shelf.files() == set()
     assert (await shelf.rows(), await shelf.waiting()) == (0, 0)
-    with pytest.raises(ApplianceError, match="STORE_UNAVAILABLE"):
+    with pytest.raises(ApplianceError, match="UNAVAILABLE: The store of documents"):
         async with shelf.core.store.write() as transaction:
             await kept.recorded(transaction)
 

@@ -20,7 +20,7 @@ from appliance.cli.demo.host_files import (
 from appliance.settings import SettingsError
 from embed.demo.config import read_config
 from tests.support.browsers.demo_site import DemoSite, running_demo_site
-from tests.support.faces.fake_frame import API_KEY, INTEGRATOR
+from tests.support.faces.fake_frame import API_KEY, BATCH, INTEGRATOR, PROCESS
 from tests.support.patience import CALL_S
 from tests.support.processes.rubrica import run_rubrica, start_rubrica
 from tests.support.processes.scratch import free_port
@@ -70,6 +70,56 @@ def test_session_call_has_key_in_the_header_and_no_body(
     assert call.headers["X-Api-Key"] == API_KEY
     assert call.body == b""
     assert "Origin" not in call.headers
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        (f"?proceso={PROCESS}", {"procesoId": PROCESS}),
+        (f"?proceso={PROCESS}&solicitud=8&lote=", {"solicitudId": 8}),
+        (f"?proceso={PROCESS}&solicitud=8&lote={BATCH}", {"loteId": BATCH}),
+    ],
+)
+def test_session_is_for_the_request_of_a_mails_link(
+    client: httpx.Client, demo_site: DemoSite, query: str, named: dict[str, object]
+) -> None:
+    """One id names it: the batch, or the signer's own request, or the process."""
+    own = {"Origin": demo_site.url.rstrip("/")}
+    answer = client.post(f"{demo_site.url}sesion{query}", headers=own)
+
+    assert answer.json()["tokenSession"] == "token-1"
+    (call,) = demo_site.service.calls
+    assert json.loads(call.body) == named
+
+
+def test_request_of_a_mails_link_is_told(
+    client: httpx.Client, demo_site: DemoSite
+) -> None:
+    """Its signer, and what is signed; and that there is none."""
+    told = client.get(f"{demo_site.url}pedido.json?proceso={PROCESS}&solicitud=8")
+    assert told.json() == {
+        "cuil": "20-26756539-3",
+        "name": "Bruno Díaz",
+        "document": "acuerdo.pdf",
+    }
+    for query in ("", "?proceso=..%2F..%2Fx", "?proceso=otro"):
+        refused = client.get(f"{demo_site.url}pedido.json{query}")
+        assert refused.status_code in {404, 502}
+
+
+def test_request_of_a_mails_link_is_private(
+    client: httpx.Client, tmp_path: Path
+) -> None:
+    """Where others reach the site, nobody follows a link without the visit key."""
+    with running_demo_site(tmp_path, is_shared=True) as site:
+        own = {"Origin": site.url.rstrip("/")}
+        query = f"?proceso={PROCESS}&solicitud=8"
+        read = client.get(f"{site.url}pedido.json{query}")
+        opened = client.post(f"{site.url}sesion{query}", headers=own)
+        without = client.post(f"{site.url}sesion", headers=own)
+
+    assert (read.status_code, opened.status_code) == (403, 403)
+    assert without.status_code == 200
 
 
 @pytest.mark.parametrize("origin", ["https://other.example", "null"])

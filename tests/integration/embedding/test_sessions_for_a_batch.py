@@ -146,6 +146,22 @@ async def test_each_document_is_read_before_any_is_signed(
     assert [each.request for each in rest.documents] == requests[2:]
 
 
+async def test_list_tells_of_the_signatures_that_there_are(
+    frame_services: FrameServices, someone: Someone
+) -> None:
+    """Each by its document's own name, and of the others nothing."""
+    batch, requests = await asked(frame_services, someone)
+    session = await proven(frame_services, someone, batch)
+    await frame_services.move(requests[1], RequestState.SIGNED)
+
+    listed = await frame_services.batches.documents(session, RequestId(0))
+
+    assert len(listed.documents) == 3
+    assert {request: told.file_name for request, told in listed.signed.items()} == {
+        requests[1]: "1-firmado.pdf"
+    }
+
+
 async def test_nobody_else_sees_it(
     frame_services: FrameServices, someone: Someone
 ) -> None:

@@ -1,24 +1,31 @@
 """The page behind an enrolment link, over HTTP and real storage."""
 
 import re
+from base64 import urlsafe_b64decode
+from dataclasses import replace
 from pathlib import Path
 
 import pyotp
 import pytest
+from quart import Response
 from quart.typing import TestClientProtocol as HttpClient
 
 from appliance.api import enrolment
 from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import IntegratorId, PersonId
 from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.vocab import EventKind, PersonState, TaskKind, VouchedBy
+from appliance.identity.enrolment import Choice
+from appliance.integrators.integrator_store import IntegratorStore
 from appliance.keys.count_clearings import CountClearings
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.people.person_store import PersonStore
 from appliance.pki.revocation_pins import RevocationPins
+from appliance.requests.waiting_documents import Waiting
 from appliance.web import i18n
-from tests.support.faces.enrolment_page import opening_of, seed_of
+from tests.support.faces.enrolment_page import opening_of, pin_of, seed_of
 from tests.support.installation.api import BASE_URL, CUIL, EMAIL, ApiServices
 
 LOGIN, SIGNING = "una clave de ingreso", "una clave de firma"
@@ -285,9 +292,10 @@ async def test_link_works_once(api_services: ApiServices, client: HttpClient) ->
     form = await fields(api_services, link)
     await client.post(f"/alta/{link.code}", form=form)
 
+    other = create_api(api_services).test_client()
     for answer in (
-        await client.get(f"/alta/{link.code}"),
-        await client.post(f"/alta/{link.code}", form=form),
+        await other.get(f"/alta/{link.code}"),
+        await other.post(f"/alta/{link.code}", form=form),
     ):
         page = await answer.get_data(as_text=True)
         assert answer.status_code == 200
@@ -297,6 +305,116 @@ async def test_link_works_once(api_services: ApiServices, client: HttpClient) ->
         assert 'id="pin"' not in page
         assert "pedile uno nuevo a quien te mandó el enlace" in page
     assert len(await events(api_services)) == 3
+
+
+async def shown(answer: Response) -> str:
+    """A page that was shown."""
+    assert answer.status_code == 200
+    return str(await answer.get_data(as_text=True))
+
+
+async def test_pin_stays_in_its_browser_until_it_is_kept(
+    api_services: ApiServices,
+) -> None:
+    """A reload and another language show it again; another browser never does."""
+    link = await invite(api_services)
+    address = f"https://localhost/alta/{link.code}"
+    browser, other = (create_api(api_services).test_client() for _ in range(2))
+    answer = await browser.post(address, form=await fields(api_services, link))
+    first = await shown(answer)
+    pin = pin_of(first)
+
+    assert len(pin) == 14
+    assert pin not in str(answer.headers)
+    for again in (
+        await browser.get(address),
+        await browser.get(f"{address}?lang=en"),
+        await browser.post(address, form={}),
+    ):
+        assert pin_of(await shown(again)) == pin
+    assert pin_of(await shown(await other.get(address))) == ""
+
+    english = await shown(await browser.get(f"{address}?lang=en"))
+    assert f'action="/alta/{link.code}/guardado?lang=en"' in english
+    kept = await browser.post(f"{address}/guardado?lang=en")
+    assert (kept.status_code, kept.headers["Location"]) == (
+        303,
+        f"/alta/{link.code}?lang=en",
+    )
+    assert pin_of(await shown(await browser.get(address))) == ""
+
+
+async def test_kept_pin_is_over_soon_and_with_another_pin(
+    api_services: ApiServices,
+) -> None:
+    """It opens for its person, for ten minutes, while it is in force."""
+    link = await invite(api_services)
+    kept, pins = api_services.kept_pins, api_services.revocation_pins
+    form = await fields(api_services, link)
+    choice = Choice(LOGIN, SIGNING, form["totp_code"], form["opening"])
+    done = await api_services.enrolment.complete(link.code, choice)
+    sealed = done.kept_pin
+
+    assert await kept.open(link.person, sealed) == done.revocation_pin
+    assert done.revocation_pin not in urlsafe_b64decode(sealed).decode("latin-1")
+    altered = sealed[:-4] + ("AAAA" if sealed[-4:] != "AAAA" else "BBBB")
+    for wrong in ("", "ñ", "x", "A" * 5000, sealed[:-1], altered):
+        assert await kept.open(link.person, wrong) == ""
+    assert await kept.open(PersonId("another"), sealed) == ""
+
+    api_services.clock.forward(599)
+    assert await kept.open(link.person, sealed) == done.revocation_pin
+    api_services.clock.forward(1)
+    assert await kept.open(link.person, sealed) == ""
+
+    api_services.clock.forward(-300)
+    assert await kept.open(link.person, sealed) == done.revocation_pin
+    await pins.renew(link.person, "console:c1")
+    assert await kept.open(link.person, sealed) == ""
+
+
+async def test_end_leads_to_what_waits(
+    api_services: ApiServices, client: HttpClient
+) -> None:
+    """Who asks for a signature is named, with its page, and no document is."""
+    link = await invite(api_services)
+    await api_services.add_requests(link.person, 1, 2)
+    waiting = api_services.waiting_documents
+    assert await waiting.of(link.person) == [Waiting("Demo", 2, None)]
+    await change_integrator(
+        api_services, sign_url="https://app.example/firmar?s={solicitudId}"
+    )
+
+    form = await fields(api_services, link)
+    told = await shown(await client.post(f"/alta/{link.code}", form=form))
+    assert "Demo te pide que firmes 2 documentos." in told
+    assert 'href="https://app.example/firmar?s=1">Ir a firmar en Demo<' in told
+    assert "a.pdf" not in told
+
+    await change_integrator(api_services, disabled=api_services.clock.now())
+    assert await waiting.of(link.person) == []
+
+
+async def change_integrator(api_services: ApiServices, **changes: object) -> None:
+    """Change the integrator that the requests are of."""
+    async with api_services.store.write() as transaction:
+        integrators = IntegratorStore(transaction)
+        found = await integrators.by_id(IntegratorId("i"))
+        assert found is not None
+        await integrators.change(replace(found, **changes))  # type: ignore[arg-type]  # of any field
+
+
+async def test_end_says_what_happens_next(
+    api_services: ApiServices, client: HttpClient
+) -> None:
+    """Where nothing waits, the page says who sends the first document."""
+    link = await invite(api_services)
+    form = await fields(api_services, link)
+
+    told = await shown(await client.post(f"/alta/{link.code}", form=form))
+
+    assert "Qué sigue ahora" in told
+    assert "te va a mandar un enlace" in told
 
 
 async def test_expired_link_says_so(

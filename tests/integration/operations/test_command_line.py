@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from appliance.cli import _told, main
+from appliance.cli.installation.ready import ask_until_ready
 from appliance.cli.terminal import ask, say
 from appliance.domain.errors import (
     SENTENCES,
@@ -491,6 +492,71 @@ def test_ready_asks_where_the_api_listens(
     assert capsys.readouterr().out == "well\n"
 
 
+def test_ready_says_what_is_missing(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever that changes, and once more where it was waited for in vain."""
+    answers = iter(
+        [
+            ConnectionRefusedError(111, "Connection refused"),
+            {"store": "ok", "hsm": "HSM_UNAVAILABLE", "workers": "BUSY"},
+            {"store": "ok", "hsm": "HSM_UNAVAILABLE", "workers": "BUSY"},
+        ]
+    )
+    last = {"store": "ok", "hsm": "HSM_UNAVAILABLE"}
+
+    def ask_api(settings: object, path: str) -> tuple[int, str]:
+        del settings, path
+        answer = next(answers, last)
+        if isinstance(answer, OSError):
+            raise answer
+        return 503, json.dumps({"status": "unready", "checks": answer})
+
+    monkeypatch.setattr("appliance.cli.installation.ready.ask_api", ask_api)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    said: list[str] = []
+    is_ready, told = ask_until_ready(load_settings(place), 0.5, on_change=said.append)
+
+    assert not is_ready
+    assert told.endswith("still missing: hsm (HSM_UNAVAILABLE)")
+    assert "Connection refused" in said[0]
+    assert said[1:] == [
+        "hsm (HSM_UNAVAILABLE), workers (BUSY)",
+        "hsm (HSM_UNAVAILABLE)",
+    ]
+
+
+def test_stopped_trial_is_called_that(place: Path) -> None:
+    """By `ready`, `status` and `doctor`, with the exit status of before."""
+    listen = f"127.0.0.1:{free_port()}"
+    place.write_text(
+        f"trial = true\n{place.read_text()}[web]\nlisten_api = '{listen}'\n"
+    )
+    assert command(place, "migrate")[0] == 0
+    stopped = "the trial is stopped: start it with ./quickstart"
+
+    assert command(place, "ready")[:2] == (1, f"{listen}: {stopped}\n")
+    status, _, err = command(place, "doctor")
+    assert (status, stopped in err) == (78, True)
+    status, out, _ = command(place, "status")
+    assert status == 1
+    assert out.splitlines()[0] == stopped
+    assert "workers:" not in out
+    assert command(place, "status", "--only", "mail")[:2] == (0, f"{stopped}\n")
+
+    with bind(listen, 5) as listener:
+        answering = threading.Thread(target=_answer_nothing, args=(listener,))
+        answering.start()
+        assert stopped not in command(place, "status")[1]
+        answering.join()
+
+
+def _answer_nothing(listener: socket.socket) -> None:
+    """Close the first connection: something listens, whatever it is."""
+    client, _ = listener.accept()
+    client.close()
+
+
 def _answer_once(listener: socket.socket) -> None:
     """Be ready once, over HTTP, as the installation that is asked."""
     client, _ = listener.accept()
@@ -543,7 +609,7 @@ def test_doctor_looks_by_the_settings_it_is_given(
     monkeypatch.setattr("appliance.operations.doctor.left_out", lambda: ())
     monkeypatch.setattr("appliance.operations.looks.left_out", lambda: ())
 
-    def faultless(line: list[str]) -> list[str]:
+    def faultless(line: list[str], _limit_s: float | None = None) -> list[str]:
         asked.append(line)
         return []
 

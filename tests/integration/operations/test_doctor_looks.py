@@ -1,5 +1,6 @@
 """What `rubrica doctor` finds of workers, Redis and PostgreSQL."""
 
+import socket
 from argparse import Namespace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ from appliance.domain.vocab import Environment
 from appliance.keys.worker_store import WorkerStore
 from appliance.operations.answers import Answers
 from appliance.operations.health_looks import look_at_health
-from appliance.operations.looks import look_at_hsm_kind
+from appliance.operations.looks import faults_of, look_at_hsm_kind
 from appliance.operations.reaching import look_at_redis, look_for_database
 from appliance.operations.setup.questions import look
 from appliance.operations.status import _tell
@@ -23,6 +24,8 @@ from hsm_config.cli import _kind
 from tests.support.installation.record import CoreFixture
 from tests.support.processes.command_folder import make_command_folder
 from tests.support.processes.scratch import free_port
+from tests.support.services.postgres import PostgresServer
+from tests.support.services.redis import RedisServer
 
 
 def with_tables(settings: Settings, **tables: dict[str, Any]) -> Settings:
@@ -211,6 +214,95 @@ def test_redis_that_does_not_answer_is_told_of(core_settings_here: Settings) -> 
     assert "Redis does not answer" in found.what
     assert f"{here}); signing goes on, more slowly" in found.what
     assert "systemctl status redis-server" in found.remedy
+
+
+def hanging(settings: Settings, redis_server: RedisServer) -> Settings:
+    """The settings with that Redis."""
+    return with_tables(settings, redis={"url": None, "socket": redis_server.socket})
+
+
+def test_redis_that_hangs_is_told_of(
+    core_settings_here: Settings,
+    redis_server: RedisServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It accepts connections: to start it would not help."""
+    settings = hanging(core_settings_here, redis_server)
+    assert list(look_at_redis(settings)) == []
+    monkeypatch.setattr("appliance.operations.reaching.ANSWER_S", 0.3)
+
+    with redis_server.hung():
+        (found,) = look_at_redis(settings)
+
+    assert "does not answer: it hangs" in found.what
+    assert "systemctl restart redis-server" in found.remedy
+
+
+async def test_status_says_that_redis_hangs(
+    sqlite_core: CoreFixture,
+    redis_server: RedisServer,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By a ping of its own, whatever figures are in reach."""
+    settings = hanging(sqlite_core.settings, redis_server)
+    told = "Redis does not respond"
+    await _tell(settings, lambda item: item.name == "redis")
+    assert told not in capsys.readouterr().out
+    monkeypatch.setattr("appliance.core.messaging._ANSWER_S", 0.3)
+
+    with redis_server.hung():
+        await _tell(settings, lambda item: item.name == "redis")
+
+    said = capsys.readouterr().out
+    assert f"warn   ground: {told}: {socket.gethostname()} -> Start Redis, or" in said
+
+
+@pytest.mark.parametrize("is_socket", [True, False])
+def test_database_that_hangs_is_told_of(
+    core_settings_here: Settings,
+    short_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_socket: bool,
+) -> None:
+    """It accepts connections, so only an answer proves that it works."""
+    monkeypatch.setattr("appliance.operations.reaching.ANSWER_S", 0.3)
+    if is_socket:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(short_dir / ".s.PGSQL.5432"))
+        listener.listen()
+        url = f"postgresql:///rubrica?host={short_dir}"
+    else:
+        listener = socket.create_server(("127.0.0.1", 0))
+        url = f"postgresql://127.0.0.1:{listener.getsockname()[1]}/rubrica"
+
+    with listener:
+        (found,) = look_for_database(
+            with_tables(core_settings_here, database={"url": url})
+        )
+
+    assert "does not answer: it hangs" in found.what
+    assert "systemctl restart postgresql" in found.remedy
+
+
+def test_database_that_answers_is_not_told_of(
+    core_settings_here: Settings, postgres_server: PostgresServer
+) -> None:
+    """By its socket and by its port; nobody logs in."""
+    folder, port = postgres_server.folder, postgres_server.port
+    for url in (
+        f"postgresql:///rubrica?host={folder}&port={port}",
+        f"postgresql://127.0.0.1:{port}/rubrica",
+    ):
+        settings = with_tables(core_settings_here, database={"url": url})
+        assert list(look_for_database(settings)) == []
+
+
+def test_command_that_hangs_is_given_up() -> None:
+    """A document store, or an HSM, that does not answer holds doctor up no longer."""
+    (told,) = faults_of(["sleep", "600"], limit_s=0.3)
+    assert told == "not looked at: no answer within 0.3 s, what it asks hangs"
 
 
 def test_fault_of_redis_is_told_once() -> None:

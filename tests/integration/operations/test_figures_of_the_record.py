@@ -5,6 +5,7 @@ rule reads go where the rule fires, and back. The table stands in
 `tests.integration.operations.test_alert_rules`.
 """
 
+import threading
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import cast
@@ -98,10 +99,16 @@ def told(name: str, **labels: str) -> float | None:
 
 async def look(core: CoreFixture, clock_check: ClockCheck | None = None) -> None:
     """Look at the record once, as the chores do every ten seconds."""
+    await metrics_of(core, clock_check).look()
+
+
+def metrics_of(
+    core: CoreFixture, clock_check: ClockCheck | None = None
+) -> RecordMetrics:
+    """What looks at the record."""
     check = clock_check or ClockCheck(core.clock, _no_time, lambda: None)
     expiry = open_expiry(cast("Core", core))
-    looked = RecordMetrics(core.store, core.clock, expiry, check, core.settings)
-    await looked.look()
+    return RecordMetrics(core.store, core.clock, expiry, check, core.settings)
 
 
 async def _no_time() -> datetime | None:
@@ -425,3 +432,30 @@ async def test_documents_disk_fills(sqlite_core: CoreFixture) -> None:
     assert before is not None
     assert after is not None
     assert after <= 131_072 < before <= 8_388_608
+
+
+async def test_disk_that_does_not_answer_holds_up_no_look(
+    sqlite_core: CoreFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network file system that hangs: no figure, and one thread that waits for it."""
+    answer = threading.Event()
+    asked: list[Path] = []
+
+    def hang(folder: Path) -> tuple[int, int, int]:
+        asked.append(folder)
+        answer.wait()
+        return 3, 1, 2
+
+    metrics_module = "appliance.operations.metrics.database_metrics"
+    monkeypatch.setattr(f"{metrics_module}.shutil.disk_usage", hang)
+    monkeypatch.setattr(f"{metrics_module}._DISK_S", 0.05)
+    looked = metrics_of(sqlite_core)
+    try:
+        await looked.look()
+        await looked.look()
+    finally:
+        answer.set()
+
+    assert told("rubrica_documents_disk_free_bytes") is None
+    assert told("rubrica_record_up") == 1
+    assert len(asked) == 1

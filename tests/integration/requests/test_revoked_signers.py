@@ -7,6 +7,7 @@ from appliance.api.wire.processes import _obstacle
 from appliance.console.health_store import ConsoleHealthStore
 from appliance.core.database.tables import credential, signature_request
 from appliance.domain.requests.process import SignerShown
+from appliance.domain.signer_bars import Bar
 from appliance.domain.vocab import CredentialState, RequestState
 from appliance.requests.process_store import ProcessStore
 from tests.support.installation.record import CoreFixture
@@ -38,10 +39,13 @@ async def test_revoked_signer_of_a_waiting_request(
         )
 
     told, count = await shown(core, request)
-    assert (told.is_revoked, count) == (state in _REVOKED, int(state in _REVOKED))
+    assert (told.bar is Bar.REVOKED, count) == (
+        state in _REVOKED,
+        int(state in _REVOKED),
+    )
     view = await core.view(request)
-    code = "CERTIFICATE_NOT_USABLE" if state in _REVOKED else None
-    assert _obstacle(view, told) == code
+    is_active = state is CredentialState.ACTIVE
+    assert _obstacle(view, told) == (None if is_active else "CERTIFICATE_NOT_USABLE")
 
 
 @pytest.mark.parametrize("state", RequestState)

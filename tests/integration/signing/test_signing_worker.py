@@ -312,6 +312,7 @@ async def scene_of(
         work_channel=channel,
         tables=cast("Any", None),
         clock_check=clock_check or ClockCheck(core.clock, no_time, lambda: None),
+        redis_answers=cast("Any", None),
     )
     worker = SigningWorker(
         parts,

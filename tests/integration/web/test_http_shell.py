@@ -34,6 +34,7 @@ PUBLIC = {
     "developer_docs.index",
     "developer_docs.page",
     "enrolment.enrol",
+    "enrolment.keep",
     "files.static_file",
     "home.find",
     "home.home",

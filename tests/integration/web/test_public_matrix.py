@@ -188,6 +188,7 @@ async def enrolment(pages: PublicPages) -> None:
     await pages.post(page, path, await pages.filled_in(path), 200)
     await hold(services.store, second.person, CUIL, services.clock.now())
     await pages.get(f"{page} done", path, 200)
+    await pages.post("enrolment.keep", f"{path}/guardado", {}, 303)
 
     late = f"/alta/{(await pages.invite('27301234568')).code}"
     form = await pages.filled_in(late)
@@ -350,8 +351,10 @@ async def test_each_page_in_each_way(pages: PublicPages) -> None:
             inspect.getsource(sys.modules[inspect.unwrap(view).__module__])
         )
     }
+    # It leads back to the page of the link, whatever is sent to it.
+    leading_back = {"enrolment.keep"}
     seen = {page.split()[0] for page in matrix.pages(Way.GET, 200)}
-    assert seen == with_pages - _FILES
+    assert seen == with_pages - _FILES - leading_back
     posted = {"enrolment.enrol", "revocar.revoke", "ayuda.ask", "ayuda.withdraw"}
     # A link is followed: there is nothing to fill in.
     filled_in = posted - {"ayuda.withdraw"}
@@ -361,5 +364,6 @@ async def test_each_page_in_each_way(pages: PublicPages) -> None:
     ):
         assert {page.split()[0] for page in matrix.pages(way, status)} == expected
     rules = [rule for rule in app.url_map.iter_rules() if rule.endpoint in with_pages]
-    assert {r.endpoint for r in rules if "POST" in (r.methods or ())} == posted
+    sent_to = {r.endpoint for r in rules if "POST" in (r.methods or ())}
+    assert sent_to == posted | leading_back
     assert matrix.templates == template_files(_TEMPLATES)

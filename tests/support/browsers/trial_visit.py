@@ -6,6 +6,7 @@ with demo_site_of(trial) as first:
     await visitor.sign()
 """
 
+import asyncio
 import re
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
@@ -22,6 +23,8 @@ from tests.support.processes.rubrica import run_rubrica, start_rubrica
 
 Look = Callable[[Page, str], Awaitable[object]]
 _FIRST: Final = re.compile(r"^    (https?://\S+)$", re.MULTILINE)
+_MAIL_S: Final = 120
+"""Longest that a mail of the trial takes, in seconds."""
 _NOW: Final = re.compile("^cambia en")
 """Said of a code that is accepted now."""
 
@@ -76,19 +79,48 @@ class TrialVisitor:
 
     async def sign(self) -> None:
         """Sign the sample document in the frame."""
+        await self.page.click("#open")
+        frame = await self._connected()
+        await self._read(frame)
+        await self._give_code(frame)
+        await self._place_and_sign(frame)
+
+    async def sign_asked(self) -> None:
+        """Sign the request that a mail led to: it is shown after the code alone."""
+        frame = await self._connected()
+        await self._give_code(frame)
+        await self._read(frame)
+        await self._place_and_sign(frame)
+
+    async def follow_mail(self, first: str) -> None:
+        """Open the newest mail of the trial once it has come, and follow its link."""
+        await self.page.goto(f"{first}correos")
+        mails = self.page.get_by_role("link", name="Ver", exact=True)
+        async with asyncio.timeout(_MAIL_S):
+            while not await mails.count():
+                await self.page.reload()
+        await mails.first.click()
+        await self.look(self.page, "mail")
+        await self.page.get_by_role("link", name="Firmar").click()
+        await expect(self.page.locator("#asked")).to_contain_text("contrato.pdf")
+
+    async def _connected(self) -> Frame:
         page = self.page
-        await page.click("#open")
         await expect(page.locator("#steps [data-step=ack][data-done]")).to_be_visible()
         (frame,) = [one for one in page.frames if "/embed/" in one.url]
+        return frame
+
+    async def _read(self, frame: Frame) -> None:
         await ceremony.at(frame, "read")
         await expect(frame.locator(".page").first).to_be_visible()
-        await self.look(page, "read")
+        await self.look(self.page, "read")
         await ceremony.go(frame)
+
+    async def _give_code(self, frame: Frame) -> None:
         await ceremony.at(frame, "code")
         await frame.fill("#code", await self.code())
-        await self.look(page, "code")
+        await self.look(self.page, "code")
         await ceremony.go(frame)
-        await self._place_and_sign(frame)
 
     async def _place_and_sign(self, frame: Frame) -> None:
         await ceremony.at(frame, "place")

@@ -9,6 +9,12 @@ def seed_of(page: str) -> str:
     return str(shown).replace(" ", "")
 
 
+def pin_of(page: str) -> str:
+    """The revocation PIN that a page shows; empty if it shows none."""
+    found = re.search(r'id="pin">([0-9A-Z-]+)<', page)
+    return found.group(1) if found else ""
+
+
 def opening_of(page: str) -> str:
     """What its form carries along: which browser it was that opened the link."""
     (hidden,) = re.findall(r'name="opening" value="([^"]+)"', page)

@@ -15,6 +15,14 @@ from tests.support.browsers.host_page import Call, HostPage, Reply
 _PAGE: Final = Path(__file__).with_name("fake_frame.html")
 API_KEY: Final = "rbk_test_1_0123456789abcdef"
 INTEGRATOR: Final = "demo"
+PROCESS: Final = "proceso-1"
+"""A request that the service has, of `SIGNERS`."""
+BATCH: Final = "lote-1"
+SIGNERS: Final = (
+    (7, "20-05536168-2", "Ana María Núñez"),
+    (8, "20-26756539-3", "Bruno Díaz"),
+)
+"""Its signers: `solicitudId`, CUIL and name, in their order."""
 
 
 class FakeService(HostPage):
@@ -38,6 +46,8 @@ class FakeService(HostPage):
         self.signed = b""
         self.tokens: list[str] = []
         self.on("POST", "/api/integration/session/new", self._new_session)
+        self.on("POST", "/api/integration/sessions", self._session_for)
+        self.on("GET", f"/api/integration/requests/{PROCESS}", self._request)
         self.on("GET", "/embed/", self._embed)
         self.on("POST", "/signed", self._keep)
         self.on("GET", "/download", self._download)
@@ -59,6 +69,30 @@ class FakeService(HostPage):
         self.tokens.append(f"token-{len(self.tokens) + 1}")
         return Reply.of_json(
             {"tokenSession": self.tokens[-1], "validUntil": "2030-01-01T00:30:00Z"}
+        )
+
+    def _session_for(self, call: Call) -> Reply:
+        """A session for one request of the integrator, or for a batch."""
+        named = json.loads(call.body)
+        if call.headers.get("X-Api-Key") != API_KEY:
+            return Reply.of_json({"code": "API_KEY_INVALID"}, 401)
+        if named not in ({"procesoId": PROCESS}, {"solicitudId": 8}, {"loteId": BATCH}):
+            return Reply.of_json({"code": "NOT_FOUND"}, 404)
+        self.tokens.append(f"token-{len(self.tokens) + 1}")
+        return Reply.of_json(
+            {"tokenSession": self.tokens[-1], "validUntil": "2030-01-01T00:30:00Z"}, 201
+        )
+
+    def _request(self, call: Call) -> Reply:
+        """A request of two signers."""
+        if call.headers.get("X-Api-Key") != API_KEY:
+            return Reply.of_json({"code": "API_KEY_INVALID"}, 401)
+        signers = [
+            {"solicitudId": number, "cuil": cuil, "nombre": name}
+            for number, cuil, name in SIGNERS
+        ]
+        return Reply.of_json(
+            {"firmantes": signers, "documento": {"nombre": "acuerdo.pdf"}}
         )
 
     def _embed(self, call: Call) -> Reply:

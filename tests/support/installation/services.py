@@ -73,9 +73,14 @@ def playing(
                 inspector=inspector,
                 work_notifier=work or FakeWorkNotifier(),
                 completion_notifier=completion or FakeCompletionNotifier(),
+                redis_answers=_not_asked,
             )
 
     return opens
+
+
+async def _not_asked() -> None:
+    """No answer of a Redis that is not there."""
 
 
 @asynccontextmanager

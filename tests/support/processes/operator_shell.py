@@ -49,7 +49,7 @@ class OperatorShell:
         variables = {
             **os.environ,
             "PATH": f"{folder}/bin:{os.environ['PATH']}",
-            "BASE": appliance.base_url,
+            "BASE_URL": appliance.base_url,
             "WEB_URL": appliance.base_url,
         }
         return cls(appliance, folder, variables)

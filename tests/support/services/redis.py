@@ -1,8 +1,10 @@
 """A private redis-server on a unix socket, to be stopped and started at will."""
 
 import contextlib
+import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -57,6 +59,17 @@ class RedisServer:
     def kill(self) -> None:
         """End it as a crash would."""
         self._end(kill=True)
+
+    @contextlib.contextmanager
+    def hung(self) -> Iterator[None]:
+        """Have it accept connections and answer nothing for the time of a block."""
+        if self._process is None:
+            raise RuntimeError("redis-server is not started")
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def flush(self) -> None:
         """Delete all it holds, as FLUSHALL does."""

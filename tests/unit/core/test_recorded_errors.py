@@ -81,7 +81,7 @@ def reason_told(state: RequestState, reason: str) -> dict[str, object] | None:
     document = BatchDocument(
         RequestId(1), "a.pdf", 1, state, reason, is_seen=True, terms=terms
     )
-    told = wire.batch_document(document, "en")["reason"]
+    told = wire.batch_document(document, None, "en")["reason"]
     assert told is None or isinstance(told, dict)
     return told
 

@@ -30,7 +30,7 @@ NOT_RUN: Final[dict[tuple[str, str, int, str], str]] = {
     (*_BY_HAND, "/tmp/npm/"): "the same",  # noqa: S108 (the manual's)
     (
         *("api.md", "Sign several at once", 0),
-        'curl -sS "$BASE/solicitudes/lotes/7"',
+        'curl -sS "$BASE_URL/solicitudes/lotes/7"',
     ): "there after 20 s alone; test_batch_kills.py asks it",
 }
 """Page, heading, number of the block and how the line begins: why no test runs it."""

@@ -16,7 +16,7 @@ from appliance.domain.errors import (
 )
 from appliance.web import i18n, problems
 from appliance.web.allowed_values import PHRASES
-from appliance.web.document_warnings import FINDINGS
+from appliance.web.document_warnings import FIELD_OBSTACLES, FINDINGS
 
 _PLACES = re.compile(r"{(\w+)}")
 
@@ -44,7 +44,11 @@ def test_every_code_has_spanish_sentence(code: ErrorCode) -> None:
 
 @pytest.mark.parametrize(
     "msgid",
-    [*problems.TITLES.values(), *(FINDINGS[kind] for kind in FindingKind)],
+    [
+        *problems.TITLES.values(),
+        *(FINDINGS[kind] for kind in FindingKind),
+        *FIELD_OBSTACLES.values(),
+    ],
 )
 def test_titles_and_findings_have_spanish(msgid: str) -> None:
     """Titles and what is told of documents are there in Spanish."""

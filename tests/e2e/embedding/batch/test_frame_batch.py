@@ -1,6 +1,7 @@
 """A session that the backend opened for a batch, from the API to every signature."""
 
 import base64
+import re
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,11 @@ async def test_three_are_signed_with_one_password(
     await expect(frame.locator("#outcome")).to_have_text(
         "3 firmados. Estudio Contable Sur ya los tiene."
     )
+    dates = frame.locator(".results .hint")
+    await expect(dates).to_have_text([re.compile(r"^\d\d/\d\d/\d{4} \d\d:\d\d")] * 3)
+    check = frame.get_by_role("link", name="Página de verificación de febrero.pdf")
+    shown_at = await check.get_attribute("href") or ""
+    assert shown_at.startswith(f"{site.appliance.settings.verify_url}/")
     async with page.expect_download() as download:
         await frame.get_by_role("button", name="Descargar febrero-firmado.pdf").click()
     assert (await download.value).suggested_filename == "febrero-firmado.pdf"

@@ -16,6 +16,7 @@ from tests.support.browsers.batches import (
 )
 from tests.support.browsers.browsers import axe, resize, tab_to
 from tests.support.browsers.frame_host import FrameSite
+from tests.support.browsers.frame_layout import ROWS
 
 
 async def test_it_is_seen_at_every_width(
@@ -37,6 +38,7 @@ async def test_it_is_seen_at_every_width(
                 "document.documentElement.scrollWidth - innerWidth"
             )
             assert beside <= 0, (name, width)
+            assert await frame.evaluate(ROWS) <= 1, (name, width)
             if pictures is not None:
                 await page.screenshot(path=pictures / f"batch-{name}-{width}.png")
 
