@@ -22,7 +22,7 @@ class AuthenticatorEntry:
     issuer: str
     """Name of the service, as the app shows it."""
     account: str
-    """Whose entry it is, as the app shows it."""
+    """Account name of the entry, as the app shows it."""
 
 
 def authenticator_entry(uri: str) -> AuthenticatorEntry:

@@ -129,7 +129,7 @@ def _sealed(kept: Mapping[str, object]) -> str:
 
 
 def _opened() -> dict[str, Any] | None:
-    """What the browser keeps; None: it cannot be opened, or is out of date."""
+    """Form that the browser keeps; None: it cannot be opened, or is out of date."""
     value = request.cookies.get(_COOKIE, "")
     try:
         opened = core().sealer.open(urlsafe_b64decode(value[:_MOST]), **_PLACE)
@@ -142,7 +142,7 @@ def _opened() -> dict[str, Any] | None:
 
 
 def outcome() -> Outcome | None:
-    """What became of the form that this browser sent too late; None: it sent none."""
+    """Fate of the form that this browser sent too late; None: it sent none."""
     kept = _opened()
     if kept is None:
         return None

@@ -79,7 +79,7 @@ def _installation(health: Assessment) -> dict[str, Any]:
 
 
 async def _undelivered(health: Assessment) -> dict[str, Any]:
-    """What is shown of webhooks, mails and signers, one by one."""
+    """Webhooks, mails and signers, as they are shown one by one."""
     state = health.state
     counts = state.webhooks.count, state.mails.count, state.revoked_signers
     more: list[int] = []

@@ -85,7 +85,7 @@ async def show() -> Response:
     """`GET /admin/requests`; filters in the address.
 
     Raises:
-        ApplianceError: `QUERY_INVALID` for a filter that nobody types and that is none.
+        ApplianceError: `QUERY_INVALID` for a value that no link of the console has.
     """
     asked = lists.asked("requests.show", *_FILTERS)
     if asked.text("again") not in {"", "no"}:

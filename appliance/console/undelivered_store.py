@@ -47,9 +47,9 @@ class UndeliveredMail:
     state: MailState
     """`PENDING`: it is tried again."""
     answer: str
-    """Of the server, without addresses; empty if there was none."""
+    """Answer of the mail server, without addresses; empty if there was none."""
     at: datetime
-    """When it ended, or when it is tried next."""
+    """Time of its end, or of the next try."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class RequestHistory:
     batch: RequestBatch | None
     """What it was asked for with, where it is one of many."""
     bar: Bar | None
-    """What keeps its signer from signing, while it waits."""
+    """Reason why its signer cannot sign, while it waits."""
     barred: frozenset[RequestId]
     """Requests of its process that wait for somebody who cannot sign."""
     successor: RequestId | None = None
@@ -195,7 +195,7 @@ class ConsoleViews:
         return await upkeep_overdue(self._store, self._clock)
 
     async def undelivered(self) -> Undelivered:
-        """What reaches nobody, one by one; `UNDELIVERED_SHOWN` of each kind at most."""
+        """List what reaches nobody, by kind; `UNDELIVERED_SHOWN` of each at most."""
         since = self._clock.now() - MAILS_LOST
         async with self._store.read() as transaction:
             found = UndeliveredStore(transaction)
@@ -287,7 +287,7 @@ class ConsoleViews:
         )
 
     async def bar(self, person: PersonId) -> Bar | None:
-        """What keeps a person from signing now; None if nothing does."""
+        """Return why a person cannot sign now; None: they can."""
         async with self._store.read() as transaction:
             return await bar_of_person(transaction, person, self._clock.now())
 

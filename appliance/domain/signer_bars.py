@@ -1,4 +1,4 @@
-"""What keeps a signer from signing, by the record alone."""
+"""Reasons why a signer cannot sign, by the record alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _GONE: Final = frozenset({CredentialState.REVOKING, CredentialState.REVOKED})
 
 
 class Bar(StrEnum):
-    """What keeps a signer from signing; the member `obstacle` of a refusal."""
+    """Reason why a signer cannot sign; a refusal has it as its member `obstacle`."""
 
     INVITED = "invited"
     """They have not enrolled. No refusal has it: who has not enrolled cannot ask."""

@@ -340,7 +340,7 @@ def answer_of(
 
 
 def faults_of(command: list[str], limit_s: float | None = LOOK_S) -> list[str]:
-    """What a command says where it fails; nothing where it does not.
+    """Return the error output of a command; nothing if it succeeds.
 
     Args:
         command: our own words; no shell reads them.

@@ -73,7 +73,7 @@ async def refusal_of(
 async def bar_of_person(
     transaction: Transaction, person_id: PersonId, now: datetime
 ) -> Bar | None:
-    """What keeps somebody from signing at a time; None if nothing does.
+    """Return why somebody cannot sign at a time; None: they can.
 
     As `refusal_of`, but somebody who has not enrolled is told from a disabled person.
 

@@ -57,7 +57,7 @@ _LARGEST_ANSWER: Final = 1_048_576
 _NUMBER: Final = re.compile("[0-9]{1,15}", re.ASCII)
 _ID: Final = re.compile("[0-9A-Za-z_-]{1,64}", re.ASCII)
 _ASKED: Final = "/pedido.json"
-"""Where the page reads signer and document of the request in a mail's link."""
+"""Endpoint where the page reads signer and document of a request in a mail's link."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from appliance.settings import Settings
 STOPPED: Final = "the trial is stopped: start it with ./quickstart"
 """Said by commands that look at a running installation."""
 _OWN_MACHINE: Final = "127.0.0.1:"
-"""Where a trial of `./quickstart` listens; one in a container listens elsewhere."""
+"""Address of a trial of `./quickstart`; one in a container has another."""
 
 
 def is_stopped_trial(settings: Settings) -> bool:

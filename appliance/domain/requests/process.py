@@ -117,7 +117,7 @@ class SignerShown:
     name: str | None
     """None until they have signed; so is `cuil`, unless the integrator named it."""
     bar: Bar | None = None
-    """What keeps them from signing a request that waits for them."""
+    """Reason why they cannot sign a request that waits for them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -290,7 +290,7 @@ async def test_refusal_of_a_listed_document_stands_in_its_row(
 async def test_download_that_failed_is_told_at_the_tools(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
-    """They are made anew for another language, where it is told as before."""
+    """A change of language draws them anew; the message stays."""
     await site.open(page, person, autoLoadFile=file_of(pdfs.one_page()))
     frame = site.frame(page)
     await at(frame, "read")

@@ -173,7 +173,7 @@ _CASES: list[tuple[Barred, str, str, str | None]] = [
 
 
 async def code_of(console: Console, number: int) -> str | None:
-    """What the integrator is told of a request's signer (`motivo`)."""
+    """`motivo` of a request's signer: why they cannot sign, for the integrator."""
     request = RequestId(number)
     async with console.services.store.read() as transaction:
         view = await RequestStore(transaction).get(request)

@@ -289,7 +289,7 @@ def test_database_that_hangs_is_told_of(
 def test_database_that_answers_is_not_told_of(
     core_settings_here: Settings, postgres_server: PostgresServer
 ) -> None:
-    """By its socket and by its port; nobody logs in."""
+    """Try its socket and its port, without logging in."""
     folder, port = postgres_server.folder, postgres_server.port
     for url in (
         f"postgresql:///rubrica?host={folder}&port={port}",

@@ -40,7 +40,7 @@ For long tests, which have the machine to themselves; elsewhere callers are pati
 """
 _PATIENCE_S: Final = 300.0
 _LONG_WRITE_S: Final = 0.5
-"""What is open for longer belongs to who stands still; else one looks again."""
+"""A transaction that is open for longer is taken for a stopped process's."""
 _OPEN_WRITES: Final = text(
     "SELECT virtualtransaction FROM pg_locks JOIN pg_stat_activity USING (pid)"
     " WHERE locktype = 'transactionid' AND granted AND datname = current_database()"
@@ -147,7 +147,7 @@ def frozen(appliance: Appliance) -> list[psutil.Process]:
 
 
 def _may_write(appliance: Appliance) -> bool:
-    """Whether nobody who stands still keeps others from writing."""
+    """Return True if no stopped process keeps others from writing."""
     if appliance.settings.database.url != "sqlite":
         before = _writing(appliance)
         if not before:
