@@ -28,6 +28,7 @@ from admin_ui.edits import FORMS, VERSION
 from admin_ui.session import COOKIE
 from appliance.bootstrap import AdminServiceRegistry, open_admin
 from appliance.core.edit_versions import version_of
+from appliance.core.known_addresses import KnownAddresses
 from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import PersonState, VouchedBy
@@ -111,6 +112,8 @@ class Console:
     services: Services
     totp: pyotp.TOTP
     clock: MovingClock
+    known: KnownAddresses
+    """Whoever signed in is no stranger afterwards, whose tries have a small part."""
     cookies: dict[str, str] = field(default_factory=dict)
     csrf: str = ""
     name: str = NAME
@@ -207,6 +210,7 @@ class Console:
         )
         assert answer.status == 303, answer.text
         assert COOKIE in self.cookies
+        await self.known.refresh()
         return await self.get("/admin/")
 
     async def rows_of(self, actor: str) -> int:
@@ -279,9 +283,11 @@ async def open_console(settings: Settings) -> AsyncIterator[Console]:
         made = await _users(services).create_user("operator", NAME, PASSWORD)
         totp = pyotp.parse_uri(made.totp_uri)
         assert isinstance(totp, pyotp.TOTP)
-        app = create_console(front)
+        days = settings.auth.known_address_days
+        known = KnownAddresses(services.store, services.lookup, services.clock, days)
+        app = create_console(front, known)
         app.jinja_env.bytecode_cache = _COMPILED
-        yield Console(app, front, services, totp, services.clock)
+        yield Console(app, front, services, totp, services.clock, known)
 
 
 def write_pki(console: Console) -> OutsideCa:
