@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from appliance.domain.appearance.characters import CHARACTERS
 from appliance.domain.appearance.details import StampDetails
-from appliance.domain.appearance.font_metrics import CHARACTERS, FONTS, FontMetrics
+from appliance.domain.appearance.font_metrics import FONTS, FontMetrics
 from appliance.domain.identity import format_cuil
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.text.civil_time import with_zone

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.appearance.content import new_code
+from appliance.domain.appearance.characters import CHARACTERS
 from appliance.domain.appearance.details import (
     CODE_CHARACTERS,
     CODE_LENGTH,
@@ -18,7 +19,7 @@ from appliance.domain.appearance.details import (
     qr_modules,
     qr_version,
 )
-from appliance.domain.appearance.font_metrics import CHARACTERS, FONTS
+from appliance.domain.appearance.font_metrics import FONTS
 from appliance.domain.appearance.geometry import as_seen, size_as_seen, to_user_space
 from appliance.domain.appearance.stamp import (
     MIN_TEXT_PT,

@@ -10,11 +10,8 @@ from pathlib import Path
 from fontTools import subset
 from fontTools.ttLib import TTFont
 
-from appliance.domain.appearance.font_metrics import (
-    CHARACTERS,
-    UNITS_PER_EM,
-    FontMetrics,
-)
+from appliance.domain.appearance.characters import CHARACTERS
+from appliance.domain.appearance.font_metrics import UNITS_PER_EM, FontMetrics
 from appliance.domain.vocab import FontName, FontStyle
 from worker.pades.appearance.embedded_font import EmbeddedFont, FontsUnusableError
 
