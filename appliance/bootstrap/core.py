@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import structlog
 
 from appliance.core import messaging
+from appliance.core.connection_turns import ConnectionTurns
 from appliance.core.database.engines import Engines, open_engines
 from appliance.core.database.table_version import (
     Standing,
@@ -130,7 +131,7 @@ async def open_core(
     """
     redis_settings = messaging.redis_settings(settings)
     engines = open_engines(settings)
-    store = Database(engines, clock, role)
+    store = Database(engines, clock, role, ConnectionTurns(engines))
     document_keys = IntegratorDocumentKeys(store, sealer, clock)
     work_notifier = messaging.RedisWorkNotifier(redis_settings)
     completion_notifier = messaging.RedisCompletionNotifier(redis_settings)

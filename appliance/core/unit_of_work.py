@@ -1,8 +1,7 @@
 """Transactions of the database, and what the stores of every feature are made of.
 
-Those for whom a process works take turns for its connections: of several connections
-no owner gets all, and who waits in vain is told `OVERLOADED`. The installation's own
-work passes: a worker that holds a claim has to finish it.
+Those for whom a process works take turns for its connections, as `Turns` has it
+(`appliance.admission.connection_turns`).
 
 A change that was made from an earlier state says so by a precondition, which its
 transaction checks first (`demanding`).
@@ -10,23 +9,25 @@ transaction checks first (`demanding`).
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 import structlog
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
-from sqlalchemy.pool import QueuePool
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.core.audit_store import AuditHead, SqlAudit
 from appliance.core.database import tables
 from appliance.core.database.engines import Engines
 from appliance.core.database.upsert import insert_into
-from appliance.core.fair_queue import FairLimits, FairQueue
-from appliance.core.work_owner import INSTALLATION, WORK_OWNER
 from appliance.domain.audit import GENESIS
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -39,9 +40,6 @@ _AWAY_STATES = ("08", "40", "53", "57")
 
 _DENIED = "42501"
 """SQLSTATE of what the user of the database has no right to."""
-_WAITING: Final = 1_024
-"""Most callers that wait for a connection."""
-_holds: ContextVar[bool] = ContextVar("rubrica.holds_connection", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +118,29 @@ async def demand(transaction: Transaction) -> None:
         await precondition.check(transaction)
 
 
+class Turns(Protocol):
+    """Whose turn it is for one of the connections of a process.
+
+    Either block may raise `ApplianceError` (`OVERLOADED`) as it is entered.
+    """
+
+    def reading(self) -> AbstractAsyncContextManager[None]:
+        """Hold a place among those who read, for the block."""
+
+    def writing(self) -> AbstractAsyncContextManager[None]:
+        """Hold a place among those who write, for the block."""
+
+
+class _NoTurns:
+    """Nobody waits: commands, and whoever has a process to themselves."""
+
+    def reading(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+    def writing(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+
 class Database:
     """Transactions over the engines of one process.
 
@@ -127,9 +148,12 @@ class Database:
         engines: where to read and write; closed by `close`.
         clock: the time of audit rows.
         role: what this process is, for its audit writer.
+        turns: for the connections; None: nobody waits for another.
     """
 
-    def __init__(self, engines: Engines, clock: Clock, role: str) -> None:
+    def __init__(
+        self, engines: Engines, clock: Clock, role: str, turns: Turns | None = None
+    ) -> None:
         self._engines = engines
         self._clock = clock
         self._role = role
@@ -138,11 +162,7 @@ class Database:
         self._head = AuditHead()
         self._registered = False
         self._registering = asyncio.Lock()
-        self._readers = self._writers = FairQueue(
-            _turns_of(engines.reader), "database_turns"
-        )
-        if not engines.is_one_pool:
-            self._writers = FairQueue(_turns_of(engines.writer), "database_write_turns")
+        self._turns: Turns = turns or _NoTurns()
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Transaction]:
@@ -155,7 +175,7 @@ class Database:
         """
         with store_faults(self._user):
             async with (
-                _turn(self._readers),
+                self._turns.reading(),
                 self._engines.reader.connect() as connection,
             ):
                 audit = SqlAudit(connection, self._writer, self._clock, self._head)
@@ -174,7 +194,7 @@ class Database:
             if not self._registered:
                 await self._register()
             async with (
-                _turn(self._writers),
+                self._turns.writing(),
                 self._engines.writing() as connection,
             ):
                 audit = SqlAudit(connection, self._writer, self._clock, self._head)
@@ -215,42 +235,6 @@ class Database:
     async def close(self) -> None:
         """Close every connection."""
         await self._engines.dispose()
-
-
-def _turns_of(engine: AsyncEngine) -> FairLimits:
-    """Everybody's share of an engine's connections."""
-    pool = engine.pool
-    places = pool.size() if isinstance(pool, QueuePool) else 1
-    return FairLimits(
-        places=places,
-        per_share=max(1, places - 1),
-        per_party=max(1, places // 2),
-        waiting=_WAITING,
-        waiting_per_share=_WAITING // 2,
-        waiting_per_party=_WAITING // 8,
-    )
-
-
-@asynccontextmanager
-async def _turn(queue: FairQueue) -> AsyncIterator[None]:
-    """Hold a connection's place for the block.
-
-    Raises:
-        ApplianceError: `OVERLOADED`.
-    """
-    owner = WORK_OWNER.get()
-    # Who holds a connection and needs another does not wait: all others might, too.
-    if owner == INSTALLATION or _holds.get():
-        yield
-        return
-    async with queue.place(owner):
-        token = _holds.set(True)
-        try:
-            yield
-        finally:
-            # A block that is left by the collector ends in a context of another.
-            with suppress(ValueError):
-                _holds.reset(token)
 
 
 @contextmanager

@@ -140,6 +140,16 @@ class Engines:
         """Whether who reads and who writes take the same connections."""
         return self.writer.pool is self.reader.pool
 
+    @property
+    def reading_at_once(self) -> int:
+        """How many connections that read may be open at one time."""
+        return _size_of(self.reader)
+
+    @property
+    def writing_at_once(self) -> int:
+        """How many connections that write may be open at one time."""
+        return _size_of(self.writer)
+
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
         """A connection in a transaction that may write.
@@ -160,6 +170,11 @@ class Engines:
         await self.reader.dispose()
         if not self.is_one_pool:
             await self.writer.dispose()
+
+
+def _size_of(engine: AsyncEngine) -> int:
+    pool = engine.pool
+    return pool.size() if isinstance(pool, QueuePool) else 1
 
 
 def load_driver(settings: Settings) -> None:
