@@ -30,7 +30,7 @@ from admin_ui import (
 from admin_ui.core import KEY, core
 from admin_ui.render import error_page
 from appliance.bootstrap import AdminServiceRegistry
-from appliance.domain.identity import format_cuil
+from appliance.domain.people.identity import format_cuil
 from appliance.domain.text.civil_time import (
     ZONE_NAME,
     day_alone,

@@ -19,9 +19,7 @@ from quart import g, request, url_for
 
 from admin_ui import session, webhook_words, words
 from admin_ui.core import core
-from appliance.core.edit_versions import Precondition, version_of
-from appliance.core.unit_of_work import demand_here
-from appliance.domain.edit_subjects import Subject, Values
+from appliance.domain.console.edit_subjects import Subject, Values
 from appliance.domain.errors import ApplianceError, ChangedMeanwhileError
 from appliance.domain.text.civil_time import day_and_time
 from appliance.domain.vocab import (
@@ -30,6 +28,8 @@ from appliance.domain.vocab import (
     RequestState,
     WebhookEvent,
 )
+from appliance.record.edit_versions import Precondition, version_of
+from appliance.record.unit_of_work import demand_here
 from appliance.web import forms
 
 _COMMA: Final = ", "

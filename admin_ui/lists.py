@@ -12,8 +12,8 @@ from quart import Response, request, url_for
 from admin_ui import times, words
 from admin_ui.core import core
 from admin_ui.render import Faults, page
-from appliance.core.pagination import read_number
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.record.pagination import read_number
 
 _Word = TypeVar("_Word", bound=StrEnum)
 _Read = TypeVar("_Read")

@@ -2,8 +2,8 @@
 
 from admin_ui import words
 from admin_ui.app import page_blueprints
-from appliance.core.system.late_imports import load_late
 from appliance.settings import Settings
+from appliance.system.late_imports import load_late
 
 
 def prepare_console(settings: Settings) -> None:

@@ -16,10 +16,10 @@ from quart import Response, g, request, url_for
 from admin_ui import edits, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again
-from appliance.core.unit_of_work import demanding
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import Environment
 from appliance.identity.console_login import SignIn
+from appliance.record.unit_of_work import demanding
 from appliance.web.server.client_address import client_address, read_typed
 
 _CODE: Final = re.compile(r"[0-9]{6}", re.ASCII)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from admin_ui import words
 from admin_ui.words import N_, say
-from appliance.domain.activation import SIGNING_PASSWORD
+from appliance.domain.signing.activation import SIGNING_PASSWORD
 from appliance.domain.vocab import (
     ActivationState,
     CertificateState,

@@ -10,7 +10,7 @@ from babel.numbers import format_decimal
 from quart import g, request
 
 from admin_ui import times
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from appliance.domain.errors import (
     NETWORK_HOST_BITS,
     NETWORK_MALFORMED,
@@ -25,10 +25,10 @@ from appliance.domain.errors import (
 from appliance.domain.errors.sentences import CHAIN_IN_USE, SENTENCES
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import FlagReason
-from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.new_password import WeakPasswordError
-from appliance.domain.signer_bars import Bar
-from appliance.domain.trust_store import AnchorPurpose, ExpiringKind
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.people.new_password import WeakPasswordError
+from appliance.domain.pki.trust_store import AnchorPurpose, ExpiringKind
+from appliance.domain.requests.signer_bars import Bar
 from appliance.domain.vocab import (
     BatchState,
     CredentialState,

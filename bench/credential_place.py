@@ -16,19 +16,11 @@ from typing import Any, Final, cast
 from sqlalchemy import insert, select
 
 from appliance.bootstrap import Core, open_trust
-from appliance.core.database import tables
-from appliance.core.database.engines import open_engines
+from appliance.database import tables
+from appliance.database.engines import open_engines
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.activation import (
-    Activation,
-    ActivationDocument,
-    ActivationFormat,
-    Seal,
-)
-from appliance.domain.consent import Consent, ConsentSigner, consent_of
-from appliance.domain.documents import Inspection, PageBox
+from appliance.domain.documents.inspected import Inspection, PageBox
 from appliance.domain.errors import FieldInvalidError, TsaUnavailableError
-from appliance.domain.identity import Credential, Integrator, credential_aad, parse_cuil
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -37,10 +29,23 @@ from appliance.domain.ids import (
     PersonId,
     new_id,
 )
-from appliance.domain.keys import DigestAlgorithm, KeyMode, WrappedKey
-from appliance.domain.requests.new_request import NewRequest, StoredDocument
+from appliance.domain.keys.hsm_keys import DigestAlgorithm, KeyMode, WrappedKey
+from appliance.domain.people.identity import (
+    Credential,
+    Integrator,
+    credential_aad,
+    parse_cuil,
+)
+from appliance.domain.pki.trust_store import AnchorPurpose
+from appliance.domain.requests.intake import NewRequest, StoredDocument
+from appliance.domain.signing.activation import (
+    Activation,
+    ActivationDocument,
+    ActivationFormat,
+    Seal,
+)
+from appliance.domain.signing.consent import Consent, ConsentSigner, consent_of
 from appliance.domain.signing_command import SignParameters
-from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import CredentialState, SignatureLevel, VouchedBy
 from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.activation_keys import PublishedKeys

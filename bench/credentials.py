@@ -29,15 +29,15 @@ from typing import Any, Final
 import structlog
 
 from appliance.bootstrap import open_core
-from appliance.core.database.migrate import migrate
-from appliance.core.secrets.sealed_box import SecretBox
+from appliance.database.migrate import migrate
 from appliance.domain.clock import SystemClock
 from appliance.domain.ids import PersonId
-from appliance.domain.keys import KeyAlgorithm, SignatureScheme
-from appliance.domain.secrets import KeyRing
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, SignatureScheme
+from appliance.domain.keys.versioned_secrets import KeyRing
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import open_outer, signing_key
 from appliance.keys.master_key_rotation import MasterKeyRotation
+from appliance.secrets.sealed_box import SecretBox
 from appliance.settings import Settings, load_settings
 from bench.credential_place import CredentialPlace, Owner
 from hsm_config.pkcs11.key_pairs import load_spki

@@ -28,7 +28,7 @@ from typing import Any, Final
 from pyhanko.pdf_utils.misc import PdfDecodeLimitError
 
 from appliance.documents.examination import Examination
-from appliance.domain.documents import Inspection, RepairedCopy
+from appliance.domain.documents.inspected import Inspection, RepairedCopy
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.settings import DocumentSettings
 from bench.differential_mutations import SHARES, Made, made

@@ -16,8 +16,8 @@ from typing import Final
 import pkcs11
 
 from appliance.domain.appearance.stamp import StampLayout, place, stamp_lines
-from appliance.domain.documents import PageBox
-from appliance.domain.keys import (
+from appliance.domain.documents.inspected import PageBox
+from appliance.domain.keys.hsm_keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,
@@ -26,9 +26,9 @@ from appliance.domain.keys import (
     TokenRole,
     WrappedKey,
 )
+from appliance.domain.pki.timestamps import TimestampQuestion
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.signing_command import SignParameters
-from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import Restriction, SignatureLevel
 from appliance.runtime.hang_watchdog import CallWatch
 from hsm_config.pkcs11 import objects

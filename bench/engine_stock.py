@@ -17,7 +17,7 @@ from pyhanko.stamp import TextStampStyle
 from pyhanko_certvalidator import ValidationContext
 from pyhanko_certvalidator.registry import SimpleCertificateStore
 
-from appliance.domain.keys import ResidentKey, SignatureScheme
+from appliance.domain.keys.hsm_keys import ResidentKey, SignatureScheme
 from appliance.domain.vocab import SignatureLevel
 from bench.engine_place import EnginePlace
 from hsm_config.pkcs11.objects import TSA_KEY

@@ -33,8 +33,8 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign import PdfSignatureMetadata, PdfSigner
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database import tables
-from appliance.domain.keys import SignatureScheme
+from appliance.database import tables
+from appliance.domain.keys.hsm_keys import SignatureScheme
 from appliance.domain.vocab import EventKind
 from appliance.people.person_store import PersonStore
 from hsm_config.pkcs11 import objects

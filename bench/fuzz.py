@@ -23,7 +23,7 @@ from typing import Final
 
 import pikepdf
 
-from appliance.domain.documents import FindingKind, Inspection
+from appliance.domain.documents.inspected import FindingKind, Inspection
 from appliance.domain.errors import DocumentRefusedError
 from appliance.domain.sandbox import REFUSALS
 from tests.support.documents import hostile_pdfs

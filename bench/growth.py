@@ -23,9 +23,9 @@ from typing import Final
 import asyncpg
 import structlog
 
-from appliance.core.backlog_store import BacklogStore
-from appliance.core.database.migrate import migrate
+from appliance.database.migrate import migrate
 from appliance.domain.vocab import RequestState
+from appliance.record.backlog_store import BacklogStore
 from appliance.requests.request_store import RequestStore
 from bench.large_record import fill
 from tests.support.factories.signing_front import SigningFront, open_front

@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from appliance.domain.documents import Inspection, PageBox, inspection_to_json
+from appliance.domain.documents.inspected import Inspection, PageBox, inspection_to_json
 
 _SQL: Final = Path(__file__).with_suffix(".sql")
 _PEOPLE: Final = 10

@@ -17,8 +17,8 @@ from typing import Final
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from appliance.core import metrics
-from appliance.core.metrics_file import EVERY_S, MetricsFile, snapshot
+from appliance.metrics import metrics
+from appliance.metrics.metrics_file import EVERY_S, MetricsFile, snapshot
 from appliance.operations.metrics.exposition import exposition
 from appliance.operations.metrics.reading import read_all
 from tests.support.appliance.appliance import Appliance

@@ -14,7 +14,7 @@ from typing import Final
 
 from quart import Blueprint, Response, request
 
-from appliance.domain.documents import signed_name
+from appliance.domain.documents.inspected import signed_name
 from appliance.domain.embedding import EmbedSessionState, EmbedSessionView, SignOrder
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.embedding.batch import PAGE

@@ -9,8 +9,8 @@ from typing import Final
 
 from quart import Blueprint, Quart, Response, g, request
 
+from appliance.admission.work_owner import WORK_OWNER, WorkOwner
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.settings import Settings
 from appliance.web import auth, body, request_log
 from appliance.web.app import HttpProfile, create_app

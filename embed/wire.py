@@ -13,8 +13,7 @@ from quart import request
 from appliance.documents.docmdp_policy import new_field, obstacle
 from appliance.domain.appearance.geometry import as_seen, size_as_seen
 from appliance.domain.appearance.presets import Corner
-from appliance.domain.canonical_json import canonical_json
-from appliance.domain.documents import (
+from appliance.domain.documents.inspected import (
     NAME_LENGTH,
     Damage,
     EmptyField,
@@ -37,12 +36,13 @@ from appliance.domain.errors import (
     FieldInvalidError,
     error_of_reason,
 )
-from appliance.domain.identity import format_cuil
 from appliance.domain.ids import MAX_REQUEST_ID, RequestId
+from appliance.domain.people.identity import format_cuil
+from appliance.domain.requests.backend_batch import BatchDocument
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.request import RequestView
-from appliance.domain.requests.request_batch import BatchDocument
 from appliance.domain.requests.terms import SignatureTerms
+from appliance.domain.text.canonical_json import canonical_json
 from appliance.domain.vocab import HelpTopic, RequestState
 from appliance.web import i18n, problems
 from appliance.web.document_warnings import DAMAGES, FINDINGS, field_obstacle

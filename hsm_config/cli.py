@@ -234,7 +234,7 @@ def _record(args: argparse.Namespace) -> int:
 
 
 def _pins(args: argparse.Namespace) -> int:
-    from appliance.core.secrets.pin_places import tokens_of  # noqa: PLC0415 (only here)
+    from appliance.secrets.pin_places import tokens_of  # noqa: PLC0415 (only here)
     from hsm_config.provisioning.own_pins import OwnPins  # noqa: PLC0415 (only here)
 
     def run(settings: Settings) -> int:

@@ -3,9 +3,9 @@
 import argparse
 import sys
 
-from appliance.core.secrets import admitted_hosts
-from appliance.core.secrets.host_key import fingerprint, key_text
-from appliance.core.secrets.own_host import prepare_own_host
+from appliance.secrets import admitted_hosts
+from appliance.secrets.host_key import fingerprint, key_text
+from appliance.secrets.own_host import prepare_own_host
 from appliance.settings import CommandError, Settings, load_settings
 
 

@@ -20,7 +20,7 @@ from pkcs11.exceptions import NoSuchToken, PKCS11Error
 
 from appliance.domain.clock import Clock, SystemClock
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.keys import TokenRole
+from appliance.domain.keys.hsm_keys import TokenRole
 from appliance.settings import HsmSettings, Settings
 from hsm_config.pkcs11.key_pairs import read_public, spki
 from hsm_config.pkcs11.module import (

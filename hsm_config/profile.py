@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, TypeVar
 
-from appliance.domain.keys import KeyAlgorithm, WrapMethod
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, WrapMethod
 from appliance.settings import HsmSettings, SettingsError
 
 _FOLDER: Final = Path(__file__).parent / "profiles"

@@ -50,8 +50,8 @@ import asyncio, sys
 from pathlib import Path
 from appliance.settings import load_settings
 try:
-    from appliance.core.database.engines import open_engines
-    from appliance.core.database.table_version import table_version
+    from appliance.database.engines import open_engines
+    from appliance.database.table_version import table_version
 except ModuleNotFoundError:  # as 0.1.0 has them
     from appliance.storage.engines import open_engines
     from appliance.storage.table_version import table_version

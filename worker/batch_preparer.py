@@ -15,8 +15,8 @@ import structlog
 from appliance.appearance.content import Stamping
 from appliance.bootstrap import Core, WorkChannel
 from appliance.domain.errors import NOT_OF_WHAT_CAME, ApplianceError
-from appliance.integration.batch_preparation import BatchPreparation, Turn
-from appliance.integration.batch_settling import BatchSettling
+from appliance.integration.batches.preparation import BatchPreparation, Turn
+from appliance.integration.batches.settling import BatchSettling
 from appliance.requests.batch_queue import BatchClaim
 from appliance.requests.intake import Intake
 from appliance.requests.presets import Presets

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from appliance.domain.certificates import TSA_REASONS
+from appliance.domain.pki.certificates import TSA_REASONS
 from appliance.runtime.loading import loading
 from appliance.runtime.process_title import set_title
 from appliance.settings import load_settings

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from appliance.core.system.late_imports import WORKERS, load_late
 from appliance.settings import Settings, SettingsError
+from appliance.system.late_imports import WORKERS, load_late
 from worker.pades.appearance.embedded_font import FontsUnusableError
 from worker.pades.appearance.fonts import begin_cutting, load_fonts
 

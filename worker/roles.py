@@ -24,14 +24,11 @@ from appliance.bootstrap import (
     open_expiry,
     open_trust,
 )
-from appliance.core import metrics
-from appliance.core.metrics_file import handing_over
-from appliance.core.system.late_imports import WORKERS, load_late
 from appliance.documents.garbage_collection import GarbageCollection
 from appliance.documents.passing_documents import PassingDocuments
 from appliance.domain.clock import SystemClock
-from appliance.domain.hsm_tasks import slot_host
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.pki.trust_store import AnchorPurpose
+from appliance.domain.signing.hsm_tasks import slot_host
 from appliance.domain.vocab import Environment
 from appliance.identity.signers_for_tests_in_prod import SignersForTestsInProd
 from appliance.integrators.key_expiry import KeyExpiry
@@ -39,6 +36,8 @@ from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.mail.work import MailUpkeep
+from appliance.metrics import metrics
+from appliance.metrics.metrics_file import handing_over
 from appliance.operations.metrics.database_metrics import EVERY_S, RecordMetrics
 from appliance.pki.ca_certificates import AuthorityFiles, read_authority
 from appliance.pki.csr import CsrWork
@@ -59,6 +58,7 @@ from appliance.signing.level_maintenance import UpkeepWork
 from appliance.signing.outside_material import MaterialDesk
 from appliance.signing.reexamination import Reexamination
 from appliance.signing.signing_order import SigningOrder
+from appliance.system.late_imports import WORKERS, load_late
 from hsm_config.profile import load_profile
 from worker.batch_preparer import BatchPreparer, batch_preparation
 from worker.hsm.generation_check import GenerationCheck

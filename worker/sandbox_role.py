@@ -5,7 +5,7 @@ It stands outside `worker.sandbox`, which knows no settings.
 
 import socket
 
-from appliance.core.metrics_file import MetricsFile
+from appliance.metrics.metrics_file import MetricsFile
 from appliance.settings import Settings
 from worker.sandbox.server import SandboxLimits, serve
 

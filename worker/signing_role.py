@@ -19,13 +19,13 @@ from typing import Final
 import structlog
 
 from appliance.bootstrap import Core
-from appliance.core import metrics
 from appliance.domain.errors import ApplianceError, DocumentsAwayError
-from appliance.domain.hsm_tasks import TaskClaim, WorkerStatus
 from appliance.domain.ids import PersonId
-from appliance.domain.keys import TokenRole
+from appliance.domain.keys.hsm_keys import TokenRole
+from appliance.domain.signing.hsm_tasks import TaskClaim, WorkerStatus
 from appliance.keys.health import signing_workers
 from appliance.keys.worker_store import WorkerStore
+from appliance.metrics import metrics
 from appliance.signing.claims import (
     ClaimedActivation,
     Claims,

@@ -17,8 +17,8 @@ from arq import ArqRedis, Worker, func
 from redis.exceptions import RedisError, ResponseError
 
 from appliance.bootstrap import WorkChannel
-from appliance.core import metrics
 from appliance.domain.ids import UPKEEP
+from appliance.metrics import metrics
 
 _log = structlog.get_logger(__name__)
 _LISTEN_S: Final = 1.0

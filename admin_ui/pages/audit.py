@@ -5,7 +5,7 @@ from quart import Blueprint, Response
 from admin_ui import lists, story, words
 from admin_ui.core import core
 from admin_ui.render import page
-from appliance.domain.console import AuditFilter, AuditPage, Names, Page
+from appliance.domain.console.lists import AuditFilter, AuditPage, Names, Page
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
 

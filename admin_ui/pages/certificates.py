@@ -6,9 +6,9 @@ from quart import Blueprint, Response
 
 from admin_ui import lists, words
 from admin_ui.core import core
-from appliance.domain.console import Page, RevokedRow
+from appliance.domain.console.lists import Page, RevokedRow
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.trust_store import Expiring
+from appliance.domain.pki.trust_store import Expiring
 from appliance.domain.vocab import CredentialState
 
 blueprint = Blueprint("certificates", __name__, url_prefix="/admin/certificates")

@@ -9,10 +9,10 @@ from admin_ui import proof, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import uploads
-from appliance.domain.console import PersonView
-from appliance.domain.credentials import CredentialView
+from appliance.domain.console.lists import PersonView
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId
+from appliance.domain.keys.credentials import CredentialView
 from appliance.domain.vocab import CredentialState, RevocationReason
 from appliance.pki.validation.certificate_rules import pem_of
 from appliance.web.responses import file_response

@@ -8,7 +8,7 @@ from quart import Blueprint, Response, url_for
 from admin_ui import lists, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, again, faults_of, faults_of_each, go, page
-from appliance.domain.console import IntegratorFilter, IntegratorNumbers, Page
+from appliance.domain.console.lists import IntegratorFilter, IntegratorNumbers, Page
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.integrators.integrators import IntegratorView
 from appliance.integrators.integrators import (

@@ -7,7 +7,7 @@ from quart import Blueprint, Response, url_for
 from admin_ui import lists, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, page
-from appliance.domain.console import Page, PeopleFilter, PersonRow
+from appliance.domain.console.lists import Page, PeopleFilter, PersonRow
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.people import checked_person

@@ -10,7 +10,7 @@ from admin_ui.core import core
 from admin_ui.pages.credentials import is_revoked
 from admin_ui.render import NONE, again, go, page
 from admin_ui.session import is_partial
-from appliance.domain.console import PersonView, RequestFilter
+from appliance.domain.console.lists import PersonView, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import CredentialState, PersonState, RequestState

@@ -13,7 +13,7 @@ from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import is_partial, uploads
 from appliance.console.views import RequestHistory
-from appliance.domain.console import (
+from appliance.domain.console.lists import (
     BatchView,
     IntegratorFilter,
     Page,
@@ -21,8 +21,8 @@ from appliance.domain.console import (
     RequestRow,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import parse_cuil
 from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestBatchId, RequestId
+from appliance.domain.people.identity import parse_cuil
 from appliance.domain.requests.levels import ProfileWishes, reaches
 from appliance.domain.requests.request import LEGAL_MOVES, RequestView
 from appliance.domain.vocab import EventKind, RequestState, SignatureLevel

@@ -10,7 +10,7 @@ from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, faults_of_each, go, page
 from admin_ui.session import uploads
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.trust_store import AnchorPurpose, AnchorView
+from appliance.domain.pki.trust_store import AnchorPurpose, AnchorView
 from appliance.pki.validation.trust_anchors import read_fingerprint
 
 blueprint = Blueprint("trust", __name__, url_prefix="/admin/trust")

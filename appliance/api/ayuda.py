@@ -12,7 +12,7 @@ from quart import Blueprint, Response, current_app, request
 from appliance.api import pages
 from appliance.api.core import core
 from appliance.domain.errors import ApplianceError, FieldInvalidError
-from appliance.domain.identity import parse_cuil
+from appliance.domain.people.identity import parse_cuil
 from appliance.domain.vocab import HelpTopic
 from appliance.identity.help_requests import WITHDRAW
 from appliance.settings import HELP_PATH

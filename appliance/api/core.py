@@ -12,12 +12,11 @@ from typing import Protocol, cast
 
 from quart import current_app
 
-from appliance.core.edit_versions import EditVersions
+from appliance.admission.backend_quotas import BackendQuotas
 from appliance.documents.download_links import DownloadLinks
 from appliance.domain.clock import Clock
 from appliance.domain.ids import BatchId, PersonId, RequestId, TaskId
 from appliance.domain.ports import DocumentStream
-from appliance.domain.requests.batch import BatchOutcome, SignBatch
 from appliance.domain.requests.request import (
     Preview,
     RequestView,
@@ -27,6 +26,7 @@ from appliance.domain.requests.request import (
     Signer,
     SignOutcome,
 )
+from appliance.domain.requests.signing_batch import BatchOutcome, SignBatch
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
 from appliance.embedding.session import Sessions
@@ -34,16 +34,15 @@ from appliance.identity.access_tokens import AccessTokens
 from appliance.identity.enrolment import Enrolment
 from appliance.identity.help_requests import HelpRequests
 from appliance.identity.login import Login
-from appliance.integration.batch_ordering import BackendBatchOrders
-from appliance.integration.batches import BackendBatches
+from appliance.integration.batches.backend_batches import BackendBatches
+from appliance.integration.batches.creation import BackendBatchOrders
 from appliance.integration.diagnosis import BackendDiagnosis
-from appliance.integration.mails_for_tests import MailsForTests
-from appliance.integration.ordering import BackendOrders
-from appliance.integration.quotas import BackendQuotas
-from appliance.integration.reminders import BackendReminders
-from appliance.integration.requests import BackendRequests
+from appliance.integration.requests.backend_requests import BackendRequests
+from appliance.integration.requests.creation import BackendOrders
+from appliance.integration.requests.reminders import BackendReminders
 from appliance.integration.signers import BackendSigners
-from appliance.integration.signers_for_tests import SignersForTests
+from appliance.integration.test_mode.mails import MailsForTests
+from appliance.integration.test_mode.signers import SignersForTests
 from appliance.integrators.api_key_auth import ApiKeyAuth
 from appliance.keys.change_password import PasswordChange
 from appliance.pki.credentials import Credentials
@@ -53,6 +52,7 @@ from appliance.pki.ocsp_responder import OcspResponder
 from appliance.pki.revocation_pins import RevocationPins
 from appliance.pki.self_revocation import SelfRevocation
 from appliance.pki.tsa.authority import Timestamps
+from appliance.record.edit_versions import EditVersions
 from appliance.requests.uploads import UploadedDocuments
 from appliance.requests.waiting_documents import WaitingDocuments
 from appliance.settings import Settings

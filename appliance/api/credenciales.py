@@ -14,9 +14,9 @@ from quart import Blueprint, Response
 from appliance.api.core import core
 from appliance.api.wire import credentials as wire
 from appliance.api.wire.fields import Body
-from appliance.domain.credentials import CredentialView
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId
+from appliance.domain.keys.credentials import CredentialView
 from appliance.domain.requests.request import Signer
 from appliance.web import auth, body, content_negotiation, request_log
 from appliance.web.responses import file_response, json_response

@@ -20,9 +20,9 @@ from appliance.domain.errors import (
     FieldInvalidError,
 )
 from appliance.domain.errors.sentences import OTHERS_CHOICE, OWN_DATA
-from appliance.domain.identity import Person, format_cuil
 from appliance.domain.ids import PersonId, TaskId
 from appliance.domain.integrators.integrators import EnrolmentView
+from appliance.domain.people.identity import Person, format_cuil
 from appliance.identity.enrolment import Choice, Fault, Issued
 from appliance.pki.kept_pins import LIFE
 from appliance.requests.waiting_documents import Waiting

@@ -13,7 +13,7 @@ from appliance.api import pages, rates
 from appliance.api.core import core
 from appliance.api.wire import query, representations, requests
 from appliance.domain.ids import RequestId
-from appliance.domain.requests.batch import BatchOutcome
+from appliance.domain.requests.signing_batch import BatchOutcome
 from appliance.web import auth, body, i18n, request_log
 from appliance.web.responses import json_response
 

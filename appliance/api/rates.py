@@ -10,10 +10,10 @@ from typing import Final, TypeAlias
 from quart import Response, after_this_request, g, request
 from werkzeug.wrappers import Response as WerkzeugResponse
 
+from appliance.admission.call_rates import RateLimitedError, RateState
 from appliance.api.core import core
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId
-from appliance.integrators.call_rates import RateLimitedError, RateState
 from appliance.web import body
 
 AnyResponse: TypeAlias = Response | WerkzeugResponse

@@ -14,7 +14,7 @@ from appliance.api import pages
 from appliance.api.core import core
 from appliance.api.wire import credentials as wire
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import parse_cuil
+from appliance.domain.people.identity import parse_cuil
 from appliance.pki.revocation_pins import LONGEST_TYPED
 from appliance.settings import REVOCATION_PATH
 from appliance.web import forms, problems

@@ -14,7 +14,7 @@ from appliance.api import pages, rates
 from appliance.api.core import core
 from appliance.api.wire import answers, query, representations, requests
 from appliance.documents.document_bytes import sha256_of
-from appliance.domain.documents import signed_name
+from appliance.domain.documents.inspected import signed_name
 from appliance.domain.errors import LINK_OVER, ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.ports import DocumentStream

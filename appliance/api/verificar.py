@@ -13,9 +13,9 @@ from quart import Blueprint, Response, current_app
 from appliance.api import pages
 from appliance.api.core import core
 from appliance.domain.appearance.details import CODE_LENGTH
+from appliance.domain.documents.verification import Answer
 from appliance.domain.errors import ApplianceError
 from appliance.domain.text.civil_time import day_and_time, with_zone
-from appliance.domain.verification import Answer
 from appliance.web.auth import public
 from appliance.web.rate_limit import AddressRate
 from appliance.web.server.client_address import client_address

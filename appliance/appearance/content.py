@@ -7,7 +7,6 @@ import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from appliance.core.unit_of_work import Transaction
 from appliance.domain.appearance.details import (
     CODE_CHARACTERS,
     CODE_LENGTH,
@@ -21,6 +20,7 @@ from appliance.domain.requests.request import RequestView
 from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import CuilDisplay, StampDesign
 from appliance.integrators.logo_store import LogoStore
+from appliance.record.unit_of_work import Transaction
 from appliance.settings import StampSettings
 
 

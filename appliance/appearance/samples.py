@@ -5,17 +5,17 @@ from typing import Final
 
 from appliance.appearance.content import Stamping, picture_of
 from appliance.appearance.preview import draw_stamp
-from appliance.core.unit_of_work import Database
 from appliance.domain.appearance.details import Logo
 from appliance.domain.appearance.stamp import StampLayout, place
 from appliance.domain.appearance.text import StampSigner, stamp_text
 from appliance.domain.clock import Clock
-from appliance.domain.documents import PageBox
+from appliance.domain.documents.inspected import PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ports import PdfInspector
 from appliance.domain.signing_command import GivenParameters
 from appliance.integrators.api_keys import integrator_of
 from appliance.integrators.logo_store import INSTALLATION, LogoStore
+from appliance.record.unit_of_work import Database
 
 _A4: Final = PageBox(0.0, 0.0, 595.0, 842.0, 0)
 _NAME: Final = "María de los Ángeles Núñez"

@@ -21,10 +21,6 @@ from appliance.bootstrap.core import (
 from appliance.bootstrap.hosts import open_belief
 from appliance.console.expiry_notices import Expiry
 from appliance.console.views import ConsoleViews
-from appliance.core.edit_versions import EditVersions
-from appliance.core.secrets.key_files import KeyFile
-from appliance.core.secrets.password_hashing import HashSlots, Passwords
-from appliance.core.secrets.sealed_box import LookupKey
 from appliance.domain.clock import Clock
 from appliance.domain.ports import (
     LookupIndex,
@@ -43,6 +39,7 @@ from appliance.integrators.logos import Logos
 from appliance.keys.count_clearings import CountClearings
 from appliance.keys.health import Health
 from appliance.keys.hsm_tasks import HsmTasks
+from appliance.keys.password_hashing import HashSlots, Passwords
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.mail.mail_views import MailViews
 from appliance.pki.ca_files import read_certificate
@@ -53,7 +50,10 @@ from appliance.pki.credentials import Credentials
 from appliance.pki.revocation import Revocations
 from appliance.pki.revocation_pins import RevocationPins
 from appliance.pki.validation.trust_anchors import Trust
+from appliance.record.edit_versions import EditVersions
 from appliance.requests.intake import Intake
+from appliance.secrets.key_files import KeyFile
+from appliance.secrets.sealed_box import LookupKey
 from appliance.settings import Settings
 from appliance.signing.request_again import RequestAgain
 from appliance.signing.requests import Requests

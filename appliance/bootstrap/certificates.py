@@ -7,8 +7,7 @@ from cryptography import x509
 
 from appliance.bootstrap.core import Core
 from appliance.console.expiry_notices import Expiry
-from appliance.core.unit_of_work import Transaction
-from appliance.domain.trust_store import AnchorPurpose, ExpiringKind
+from appliance.domain.pki.trust_store import AnchorPurpose, ExpiringKind
 from appliance.domain.vocab import CertificateKind
 from appliance.keys.activation_format import PinnedFormat
 from appliance.pki.automatic_renewal import AutoRenewal
@@ -19,6 +18,7 @@ from appliance.pki.credential_faults import CredentialFaults
 from appliance.pki.validation.pinned_anchors import PinnedAnchors
 from appliance.pki.validation.signer_roots import SignerRoots
 from appliance.pki.validation.trust_anchors import Trust
+from appliance.record.unit_of_work import Transaction
 
 
 def open_trust(core: Core) -> Trust:

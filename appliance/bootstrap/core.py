@@ -8,20 +8,14 @@ from typing import Any, Protocol
 
 import structlog
 
-from appliance.core import messaging
-from appliance.core.connection_turns import ConnectionTurns
-from appliance.core.database.engines import Engines, open_engines
-from appliance.core.database.table_version import (
+from appliance.admission.connection_turns import ConnectionTurns
+from appliance.database.engines import Engines, open_engines
+from appliance.database.table_version import (
     Standing,
     TableVersion,
     newest,
     table_version,
 )
-from appliance.core.database_clock import database_time
-from appliance.core.secrets.key_files import KeyFile
-from appliance.core.secrets.sealed_box import SecretBox
-from appliance.core.system.clock_check import ClockCheck
-from appliance.core.unit_of_work import Database, store_faults
 from appliance.documents.blob_stores import document_store
 from appliance.documents.document_keys import IntegratorDocumentKeys
 from appliance.documents.sandbox_client import SandboxClient
@@ -35,7 +29,13 @@ from appliance.domain.ports import (
     Sealer,
     WorkNotifier,
 )
+from appliance.messaging import redis_link
+from appliance.record.database_clock import database_time
+from appliance.record.unit_of_work import Database, store_faults
+from appliance.secrets.key_files import KeyFile
+from appliance.secrets.sealed_box import SecretBox
 from appliance.settings import Settings, SettingsError
+from appliance.system.clock_check import ClockCheck
 
 _log = structlog.get_logger(__name__)
 _LOOK_S = 3.0
@@ -129,12 +129,12 @@ async def open_core(
         SettingsError: a file that the settings name cannot be used, or the tables are
             too new.
     """
-    redis_settings = messaging.redis_settings(settings)
+    redis_settings = redis_link.redis_settings(settings)
     engines = open_engines(settings)
     store = Database(engines, clock, role, ConnectionTurns(engines))
     document_keys = IntegratorDocumentKeys(store, sealer, clock)
-    work_notifier = messaging.RedisWorkNotifier(redis_settings)
-    completion_notifier = messaging.RedisCompletionNotifier(redis_settings)
+    work_notifier = redis_link.RedisWorkNotifier(redis_settings)
+    completion_notifier = redis_link.RedisCompletionNotifier(redis_settings)
 
     try:
         await _refuse_tables_too_new(engines)
@@ -150,16 +150,16 @@ async def open_core(
             work_notifier=work_notifier,
             completion_notifier=completion_notifier,
             work_channel=WorkChannel(
-                queue=messaging.QUEUE,
-                job=messaging.RING_JOB,
-                connect=lambda: messaging.connect_queue(redis_settings),
-                listen=lambda: messaging.listen(redis_settings, messaging.BELL),
-                serialize=messaging.serialize,
-                deserialize=messaging.deserialize,
+                queue=redis_link.QUEUE,
+                job=redis_link.RING_JOB,
+                connect=lambda: redis_link.connect_queue(redis_settings),
+                listen=lambda: redis_link.listen(redis_settings, redis_link.BELL),
+                serialize=redis_link.serialize,
+                deserialize=redis_link.deserialize,
             ),
             tables=lambda: _tables_state(engines),
             clock_check=ClockCheck(clock, lambda: database_time(engines)),
-            redis_answers=lambda: messaging.answers(redis_settings),
+            redis_answers=lambda: redis_link.answers(redis_settings),
         )
     finally:
         await work_notifier.close()

@@ -10,6 +10,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from appliance.admission.backend_quotas import BackendQuotas
+from appliance.admission.call_rates import CallRates
+from appliance.admission.login_throttle import Throttle
 from appliance.appearance.content import Stamping
 from appliance.bootstrap.certificates import (
     open_expiry,
@@ -25,13 +28,6 @@ from appliance.bootstrap.core import (
 )
 from appliance.bootstrap.hosts import open_belief
 from appliance.console.expiry_notices import Expiry
-from appliance.core.background import Shielded
-from appliance.core.edit_versions import EditVersions
-from appliance.core.messaging import connect, redis_settings
-from appliance.core.rate_limit import Throttle
-from appliance.core.secrets.key_files import KeyFile
-from appliance.core.secrets.password_hashing import HashSlots, Passwords
-from appliance.core.secrets.sealed_box import LookupKey
 from appliance.documents.download_links import DownloadLinks
 from appliance.domain.clock import Clock
 from appliance.domain.ports import (
@@ -56,19 +52,17 @@ from appliance.identity.invitations import Invitations
 from appliance.identity.key_reissue import Reissue
 from appliance.identity.login import Login
 from appliance.identity.people import People
-from appliance.integration.batch_checks import BatchChecks
-from appliance.integration.batch_ordering import BackendBatchOrders
-from appliance.integration.batches import BackendBatches
+from appliance.integration.batches.backend_batches import BackendBatches
+from appliance.integration.batches.checks import BatchChecks
+from appliance.integration.batches.creation import BackendBatchOrders
 from appliance.integration.diagnosis import BackendDiagnosis
-from appliance.integration.mails_for_tests import MailsForTests
-from appliance.integration.ordering import BackendOrders
-from appliance.integration.quotas import BackendQuotas
-from appliance.integration.reminders import BackendReminders
-from appliance.integration.requests import BackendRequests
+from appliance.integration.requests.backend_requests import BackendRequests
+from appliance.integration.requests.creation import BackendOrders
+from appliance.integration.requests.reminders import BackendReminders
 from appliance.integration.signers import BackendSigners
-from appliance.integration.signers_for_tests import SignersForTests
+from appliance.integration.test_mode.mails import MailsForTests
+from appliance.integration.test_mode.signers import SignersForTests
 from appliance.integrators.api_key_auth import ApiKeyAuth
-from appliance.integrators.call_rates import CallRates
 from appliance.integrators.integrators import Integrators
 from appliance.integrators.logos import Logos
 from appliance.keys.change_password import PasswordChange
@@ -76,8 +70,10 @@ from appliance.keys.count_clearings import CountClearings
 from appliance.keys.health import Health, SharedHealth
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.password_attempts import PasswordAttempts
+from appliance.keys.password_hashing import HashSlots, Passwords
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import SigningPasswords
+from appliance.messaging.redis_link import connect, redis_settings
 from appliance.pki.certificates import Certificates
 from appliance.pki.credentials import Credentials
 from appliance.pki.csr import SigningRequests
@@ -90,11 +86,14 @@ from appliance.pki.revocation_pins import RevocationPins
 from appliance.pki.self_revocation import SelfRevocation
 from appliance.pki.tsa.authority import Timestamps
 from appliance.pki.validation.trust_anchors import Trust
+from appliance.record.edit_versions import EditVersions
 from appliance.requests.inspection import Inspections
 from appliance.requests.intake import Intake
 from appliance.requests.presets import Presets
 from appliance.requests.uploads import UploadedDocuments
 from appliance.requests.waiting_documents import WaitingDocuments
+from appliance.secrets.key_files import KeyFile
+from appliance.secrets.sealed_box import LookupKey
 from appliance.settings import Settings
 from appliance.signing.reexamination import Reexamination
 from appliance.signing.requests import Requests
@@ -105,6 +104,7 @@ from appliance.signing.signature_proof import SignatureProofs
 from appliance.signing.signer_quotas import SignerQuotas
 from appliance.signing.signing_calls import SigningCalls
 from appliance.signing.single_calls_here import SingleCallsHere
+from appliance.system.background import Shielded
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoint_address import AddressRules
 from appliance.webhooks.endpoints import WebhookEndpoints

@@ -16,7 +16,7 @@ import structlog
 
 from appliance.bootstrap.core import Core
 from appliance.domain.errors import ApplianceError
-from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.keys.worker_store import WorkerStore
 
 EVERY_S: Final = 5.0

@@ -1,9 +1,9 @@
 """Which signing hosts this machine believes, by its own files."""
 
-from appliance.core.secrets.admitted_hosts import AdmittedHosts
 from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.host_belief import KeyBelief
 from appliance.keys.worker_identities import PinnedIdentities
+from appliance.secrets.admitted_hosts import AdmittedHosts
 from appliance.settings import Settings
 
 

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from appliance.admission.known_addresses import KnownAddresses
 from appliance.bootstrap.core import Core
-from appliance.core.known_addresses import KnownAddresses
 from appliance.domain.ports import LookupIndex
 
 

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from appliance.bootstrap.core import data_sealer, document_sealer, open_core
-from appliance.core.secrets.key_files import KeyFile
-from appliance.core.secrets.sealed_box import LookupKey
 from appliance.domain.clock import Clock
 from appliance.domain.vocab import SecretName
 from appliance.operations.secret_rotation import SecretRotation
+from appliance.secrets.key_files import KeyFile
+from appliance.secrets.sealed_box import LookupKey
 from appliance.settings import Settings
 
 

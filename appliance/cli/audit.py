@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from appliance.cli.terminal import run_async, say
 from appliance.cli.verify import shown
-from appliance.domain.audit_check import AuditCheck
+from appliance.domain.audit.reconciliation import Finding
+from appliance.domain.audit.verification import AuditCheck
 from appliance.domain.clock import SystemClock
-from appliance.domain.console import ChainView
-from appliance.domain.reconciliation import Finding
+from appliance.domain.console.lists import ChainView
 from appliance.settings import Settings
 
 if TYPE_CHECKING:
@@ -103,10 +103,8 @@ class _Compared:
 
 
 async def _verify(args: argparse.Namespace, core: "Core") -> int:
-    from appliance.core.audit_check import AuditChains  # noqa: PLC0415 (heavy)
-    from appliance.core.installation_store import (  # noqa: PLC0415 (heavy)
-        note_audit_check,
-    )
+    from appliance.record.audit_check import AuditChains  # noqa: PLC0415 (heavy)
+    from appliance.record.installation_store import note_audit_check  # noqa: PLC0415 (heavy)
 
     chains = rows = broken = 0
     async for chain in AuditChains(core.store).every():

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from appliance.cli import arguments
 from appliance.cli.fronts import handle
 from appliance.cli.terminal import read_file, say, table
-from appliance.domain.certificates import CertificateView
-from appliance.domain.identity import format_cuil
 from appliance.domain.ids import CredentialId
+from appliance.domain.people.identity import format_cuil
+from appliance.domain.pki.certificates import CertificateView
 from appliance.domain.vocab import CertificateState, RevocationReason
 
 if TYPE_CHECKING:

@@ -101,9 +101,7 @@ def _prepare_own_host(settings: Settings) -> None:
     if child == 0:
         status = _EX_CONFIG
         try:
-            from appliance.core.secrets.own_host import (  # noqa: PLC0415 (apart)
-                prepare_own_host,
-            )
+            from appliance.secrets.own_host import prepare_own_host  # noqa: PLC0415 (apart)
 
             prepare_own_host(settings)
             status = 0

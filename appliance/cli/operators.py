@@ -25,9 +25,9 @@ from appliance.cli.terminal import (
     table,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import format_cuil, parse_cuil
 from appliance.domain.ids import PersonId, RequestId, TaskId
 from appliance.domain.integrators.integrators import Invitation
+from appliance.domain.people.identity import format_cuil, parse_cuil
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import Environment, PersonState, VouchedBy
 from appliance.settings import CommandError

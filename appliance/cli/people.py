@@ -10,8 +10,8 @@ from datetime import datetime
 
 from appliance.cli.terminal import run_async, say, table
 from appliance.domain.clock import SystemClock
-from appliance.domain.console import Page, PeopleFilter, PersonRow
-from appliance.domain.identity import format_cuil
+from appliance.domain.console.lists import Page, PeopleFilter, PersonRow
+from appliance.domain.people.identity import format_cuil
 from appliance.domain.vocab import PersonState
 from appliance.settings import Settings
 
@@ -39,8 +39,8 @@ def _list(args: argparse.Namespace) -> int:
     from appliance.bootstrap import open_core  # noqa: PLC0415 (heavy)
     from appliance.bootstrap.core import data_sealer  # noqa: PLC0415 (heavy)
     from appliance.console.views import ConsoleViews  # noqa: PLC0415 (heavy)
-    from appliance.core.secrets.key_files import KeyFile  # noqa: PLC0415 (heavy)
-    from appliance.core.secrets.sealed_box import LookupKey  # noqa: PLC0415 (heavy)
+    from appliance.secrets.key_files import KeyFile  # noqa: PLC0415 (heavy)
+    from appliance.secrets.sealed_box import LookupKey  # noqa: PLC0415 (heavy)
 
     state = None if args.state is None else PersonState(args.state)
 

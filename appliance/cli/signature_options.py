@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from appliance.domain.errors import FieldInvalidError
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from appliance.cli.fronts import handle
 from appliance.cli.terminal import read_file, say, table
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.pki.trust_store import AnchorPurpose
 
 if TYPE_CHECKING:
     from appliance.bootstrap import ServiceRegistry

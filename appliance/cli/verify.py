@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from appliance.cli.terminal import read_file, run_with, say
 from appliance.domain.clock import SystemClock
-from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.sandbox import says_nothing
-from appliance.domain.trust_store import AnchorPurpose
-from appliance.domain.verification import (
+from appliance.domain.documents.verification import (
     Answer,
     CheckCode,
     SignatureReport,
     VerificationReport,
 )
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.pki.trust_store import AnchorPurpose
+from appliance.domain.sandbox import says_nothing
 from appliance.settings import Settings, SettingsError, load_settings
 
 if TYPE_CHECKING:

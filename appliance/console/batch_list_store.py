@@ -4,15 +4,11 @@ import uuid
 
 from sqlalchemy import ColumnElement, select
 
-from appliance.core.database.tables import (
-    batch_preparation,
-    integrator,
-    request_batch,
-)
-from appliance.core.unit_of_work import Store, Transaction
-from appliance.domain.console import BatchView, RequestFilter
+from appliance.database.tables import batch_preparation, integrator, request_batch
+from appliance.domain.console.lists import BatchView, RequestFilter
 from appliance.domain.errors import error_from_json
 from appliance.domain.ids import RequestBatchId
+from appliance.record.unit_of_work import Store, Transaction
 from appliance.requests.request_batch_store import RequestBatchStore, stored_state
 
 NAMED = 10

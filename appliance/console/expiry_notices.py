@@ -13,12 +13,10 @@ from typing import Final
 from cryptography import x509
 
 from appliance.console.view_store import ConsoleViewStore
-from appliance.core import pagination
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.console import Page, read_search
-from appliance.domain.trust_store import (
+from appliance.domain.console.lists import Page, read_search
+from appliance.domain.pki.trust_store import (
     EXPIRY_DAYS,
     SOON_DAYS,
     Anchor,
@@ -28,6 +26,8 @@ from appliance.domain.trust_store import (
 from appliance.domain.vocab import EventKind
 from appliance.pki.validation.certificate_rules import name_of
 from appliance.pki.validation.trust_store import ExpiryStore, TrustStore
+from appliance.record import pagination
+from appliance.record.unit_of_work import Database, Transaction
 
 OwnCertificates = Callable[
     [Transaction], Awaitable[Sequence[tuple[ExpiringKind, bytes]]]

@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Select, Table, and_, exists, func, select
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     credential,
     integrator,
     mail_message,
@@ -15,9 +15,9 @@ from appliance.core.database.tables import (
     signature_request,
     webhook_endpoint,
 )
-from appliance.core.unit_of_work import Store
 from appliance.domain.mail.mails import MailState
 from appliance.domain.vocab import CredentialState, RequestState, WebhookDisabled
+from appliance.record.unit_of_work import Store
 from appliance.requests.process_store import only_revoked
 
 _E: Final = webhook_endpoint.c

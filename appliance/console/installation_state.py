@@ -13,17 +13,17 @@ from appliance.console.health_store import (
     MailFaults,
     WebhookFaults,
 )
-from appliance.core.backlog_store import BacklogStore
-from appliance.core.installation_store import InstallationStore
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit_check import AuditCheck
+from appliance.domain.audit.verification import AuditCheck
 from appliance.domain.clock import Clock
-from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.domain.pki.trust_store import ExpiringKind
 from appliance.domain.requests.levels import UpkeepCount
-from appliance.domain.trust_store import ExpiringKind
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.keys.worker_store import WorkerStore
 from appliance.pki.ca_certificates import read_authority
 from appliance.pki.publication_store import PublicationStore
+from appliance.record.backlog_store import BacklogStore
+from appliance.record.installation_store import InstallationStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.settings import Settings, SettingsError
 from appliance.signing.level_maintenance import OVERDUE
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore

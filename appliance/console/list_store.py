@@ -22,8 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
-from appliance.core.audit_store import audit_row
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     audit_event,
     certificate,
     console_user,
@@ -33,10 +32,9 @@ from appliance.core.database.tables import (
     signature_request,
     signing_process,
 )
-from appliance.core.database.word_search import folded, holds_words
-from appliance.core.unit_of_work import Store
-from appliance.domain.audit import AuditRow
-from appliance.domain.console import (
+from appliance.database.word_search import folded, holds_words
+from appliance.domain.audit.record import AuditRow
+from appliance.domain.console.lists import (
     AuditFilter,
     AuditPlace,
     Named,
@@ -53,6 +51,8 @@ from appliance.domain.ids import (
     RequestId,
 )
 from appliance.domain.vocab import RequestState
+from appliance.record.audit_store import audit_row
+from appliance.record.unit_of_work import Store
 from appliance.requests.request_store import numbered_about
 
 _HOLDERS: Final = 20

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select
 
-from appliance.core.database.tables import certificate, credential, person
-from appliance.core.database.types import Instant
-from appliance.core.unit_of_work import Store
-from appliance.domain.console import RevokedRow
+from appliance.database.tables import certificate, credential, person
+from appliance.database.types import Instant
+from appliance.domain.console.lists import RevokedRow
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.vocab import CredentialState, RevocationReason
+from appliance.record.unit_of_work import Store
 
 _OVER: Final = (CredentialState.REVOKING.value, CredentialState.REVOKED.value)
 

@@ -15,10 +15,10 @@ from appliance.console.health_store import (
     is_stopped,
     revoked_and_asked,
 )
-from appliance.core.database.tables import integrator, person, webhook_endpoint
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import integrator, person, webhook_endpoint
 from appliance.domain.ids import PersonId
 from appliance.domain.mail.mails import MailKind, MailState
+from appliance.record.unit_of_work import Store
 
 _E: Final = webhook_endpoint.c
 

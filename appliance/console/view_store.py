@@ -16,7 +16,7 @@ from sqlalchemy import (
 )
 
 from appliance.console.list_store import ConsoleListStore
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     api_key,
     blocked_origin,
     credential,
@@ -30,8 +30,8 @@ from appliance.core.database.tables import (
     signing_process,
     signing_secret,
 )
-from appliance.core.database.word_search import contains, folded, holds_words
-from appliance.domain.console import (
+from appliance.database.word_search import contains, folded, holds_words
+from appliance.domain.console.lists import (
     BlockedRow,
     HomeNumbers,
     IntegratorFilter,
@@ -43,7 +43,7 @@ from appliance.domain.console import (
 )
 from appliance.domain.ids import IntegratorId, PersonId
 from appliance.domain.integrators.integrators import IntegratorView, SessionState
-from appliance.domain.trust_store import SOON_DAYS
+from appliance.domain.pki.trust_store import SOON_DAYS
 from appliance.domain.vocab import (
     CredentialState,
     PersonState,

@@ -13,13 +13,10 @@ from appliance.console.installation_state import MAILS_LOST
 from appliance.console.revoked_store import RevokedStore
 from appliance.console.undelivered_store import Undelivered, UndeliveredStore
 from appliance.console.view_store import ConsoleViewStore
-from appliance.core import pagination
-from appliance.core.audit_check import AuditChains
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.audit import AuditRow
+from appliance.domain.audit.record import AuditRow
 from appliance.domain.clock import Clock
-from appliance.domain.console import (
+from appliance.domain.console.lists import (
     AuditFilter,
     AuditPage,
     AuditPlace,
@@ -43,7 +40,6 @@ from appliance.domain.console import (
     read_search,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import AskedTask, WorkerStatus
 from appliance.domain.ids import (
     CredentialId,
     IntegratorId,
@@ -53,16 +49,20 @@ from appliance.domain.ids import (
 )
 from appliance.domain.integrators.integrators import IntegratorView
 from appliance.domain.ports import LookupIndex, Sealer
+from appliance.domain.requests.backend_batch import RequestBatch
 from appliance.domain.requests.levels import Upkeep, UpkeepCount
 from appliance.domain.requests.process import ProcessNote
 from appliance.domain.requests.request import RequestView, SignedDocumentView
-from appliance.domain.requests.request_batch import RequestBatch
-from appliance.domain.signer_bars import Bar
+from appliance.domain.requests.signer_bars import Bar
+from appliance.domain.signing.hsm_tasks import AskedTask, WorkerStatus
 from appliance.domain.vocab import EventKind, RequestState, TaskKind
 from appliance.identity.login import email_indexes
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.worker_store import WorkerStore
 from appliance.pki.validation.certificate_rules import serial_of
+from appliance.record import pagination
+from appliance.record.audit_check import AuditChains
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from appliance.core.system.catalogues import translate
 from appliance.developer_docs.markdown import inline
 from appliance.domain.errors import SENTENCES, ErrorCode
+from appliance.system.catalogues import translate
 
 _FOLDER: Final = Path(__file__).parent / "errors"
 GROUPS: Final = (

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from appliance.core.system.catalogues import LANGUAGES
 from appliance.developer_docs.webhook_vectors import as_message, vectors
+from appliance.system.catalogues import LANGUAGES
 
 _HERE: Final = Path(__file__).parent
 _INCLUDE: Final = re.compile(r"^\{include (\S+)\}$", re.MULTILINE)

@@ -1,6 +1,5 @@
 """Documents where the settings have them: in a folder, or in a bucket."""
 
-from appliance.core.unit_of_work import Database
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.documents.local.folder_mark import (
     DocumentMark,
@@ -12,6 +11,7 @@ from appliance.documents.s3.blob_store import S3BlobStore
 from appliance.documents.s3.bucket import Bucket
 from appliance.documents.s3.bucket_mark import BucketMark, MarkedBucket
 from appliance.domain.ports import BlobMaintenance, DocumentKeys
+from appliance.record.unit_of_work import Database
 from appliance.settings import Settings
 
 

@@ -12,11 +12,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
-from appliance.domain.documents import (
-    EmptyField,
-    Inspection,
-    SigningFacts,
-)
+from appliance.domain.documents.inspected import EmptyField, Inspection, SigningFacts
 from appliance.domain.errors import (
     FIELD_LOCKED,
     FIELD_READ_ONLY,

@@ -35,7 +35,6 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from appliance.core import metrics
 from appliance.domain.errors import (
     DOCUMENTS_AWAY,
     ApplianceError,
@@ -45,6 +44,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import DocumentMemory
+from appliance.metrics import metrics
 
 SHA256: Final = re.compile(r"[0-9a-f]{64}")
 """What a file is named by."""

@@ -10,18 +10,18 @@ Source: design §4, the table of secrets.
 import secrets
 from typing import Final
 
-from appliance.core.unit_of_work import Database
 from appliance.documents.document_store import (
     KEY_COLUMN,
     KEY_TABLE,
     DocumentKeyStore,
 )
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import Sealer
 from appliance.domain.vocab import EventKind
+from appliance.record.unit_of_work import Database
 
 _KEY_BYTES: Final = 32
 

@@ -28,7 +28,7 @@ from sqlalchemy import (
     update,
 )
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     document,
     document_key,
     document_original,
@@ -39,9 +39,8 @@ from appliance.core.database.tables import (
     signature_request,
     signed_document,
 )
-from appliance.core.database.upsert import insert_into
-from appliance.core.unit_of_work import Store
-from appliance.domain.documents import (
+from appliance.database.upsert import insert_into
+from appliance.domain.documents.inspected import (
     CameDocument,
     Inspection,
     Repair,
@@ -51,9 +50,10 @@ from appliance.domain.documents import (
     repair_of,
 )
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId
-from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.requests.intake import StoredDocument
 from appliance.domain.requests.request import SignedDocumentView, SignedVersion
 from appliance.domain.vocab import RequestState, SignatureLevel
+from appliance.record.unit_of_work import Store
 
 REFERRING: Final = tuple(
     key.parent

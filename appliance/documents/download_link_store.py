@@ -5,9 +5,9 @@ from datetime import datetime
 
 from sqlalchemy import and_, delete, insert, literal, select
 
-from appliance.core.database.tables import download_link
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import download_link
 from appliance.domain.ids import RequestId
+from appliance.record.unit_of_work import Store
 
 
 class DownloadLinkStore(Store):

@@ -5,13 +5,13 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database
 from appliance.documents.download_link_store import DownloadLinkStore
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.ids import RequestId
 from appliance.domain.ports import LookupIndex
 from appliance.domain.vocab import EventKind
+from appliance.record.unit_of_work import Database
 
 _PURPOSE: Final = "download-link"
 _KEY_BYTES: Final = 32

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from appliance.documents.document_bytes import rounds_of, sha256_of, size_of
-from appliance.domain.documents import (
+from appliance.domain.documents.inspected import (
     FIELD_LOOK,
     Damage,
     FindingKind,

@@ -13,16 +13,16 @@ from typing import Final
 
 import structlog
 
-from appliance.core.unit_of_work import Database
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.passing_documents import PassingDocuments
 from appliance.documents.uploaded_document_store import UploadedDocumentStore
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.ids import IntegratorId, new_id
 from appliance.domain.ports import BlobMaintenance
 from appliance.domain.vocab import EventKind
 from appliance.integrators.session_document_store import SessionDocumentStore
+from appliance.record.unit_of_work import Database
 from appliance.settings import DocumentSettings
 
 _log: Final = structlog.get_logger(__name__)

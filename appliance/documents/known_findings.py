@@ -9,7 +9,7 @@ import json
 from collections import OrderedDict
 from typing import Final
 
-from appliance.domain.documents import (
+from appliance.domain.documents.inspected import (
     Inspection,
     inspection_from_json,
     inspection_to_json,

@@ -12,8 +12,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Final
 
-from appliance.core.fair_queue import FairLimits, FairQueue
-from appliance.core.work_owner import WORK_OWNER, WorkOwner
+from appliance.admission.fair_queue import FairLimits, FairQueue
+from appliance.admission.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.errors import DocumentRefusedError
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import BlobStore, PdfInspector

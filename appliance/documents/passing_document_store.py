@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select, update
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     batch_preparation,
     document,
     document_original,
@@ -15,9 +15,9 @@ from appliance.core.database.tables import (
     signature_request,
     uploaded_document,
 )
-from appliance.core.database.upsert import insert_into
-from appliance.core.unit_of_work import Store
+from appliance.database.upsert import insert_into
 from appliance.domain.ids import IntegratorId
+from appliance.record.unit_of_work import Store
 
 _C: Final = passing_document.c
 _ORIGINAL: Final = document_original.c

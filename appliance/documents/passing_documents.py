@@ -30,19 +30,19 @@ from typing import Final
 
 import structlog
 
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_bytes import sha256_of, size_of
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.passing_document_store import (
     PassingDocumentStore,
     PassingFile,
 )
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import DOCUMENTS_AWAY, ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, new_id
 from appliance.domain.ports import BlobMaintenance, DocumentBytes
 from appliance.domain.vocab import EventKind
+from appliance.record.unit_of_work import Database, Transaction
 
 Demand = Callable[[Transaction, str], Awaitable[None]]
 """Refuses what a call is about to keep, by its rows and its id."""

@@ -10,16 +10,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from appliance.core.unit_of_work import Database
 from appliance.documents.document_bytes import sha256_of, size_of
 from appliance.domain.clock import Clock
 from appliance.domain.embedding import BroughtDocument
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.ports import DocumentBytes
-from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.requests.intake import StoredDocument
 from appliance.integrators.session_document_store import SessionDocumentStore
 from appliance.integrators.session_store import SessionStore
+from appliance.record.unit_of_work import Database
 from appliance.settings import DocumentSettings
 
 

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database
 from appliance.documents.document_keys import IntegratorDocumentKeys
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import BlobMaintenance
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database
 
 SessionSteps = Callable[[int], None]
 """Told how many documents were looked at, since it was told before."""

@@ -20,9 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from appliance.core.fair_queue import FairLimits, FairQueue
-from appliance.core.system.sealed_memory import MemoryWriter, SealedMemory
-from appliance.core.work_owner import WORK_OWNER, WorkOwner
+from appliance.admission.fair_queue import FairLimits, FairQueue
+from appliance.admission.work_owner import WORK_OWNER, WorkOwner
 from appliance.documents.document_bytes import size_of
 from appliance.documents.sandbox_connection import (
     NotReachedError,
@@ -38,12 +37,13 @@ from appliance.domain.appearance.details import (
     LogoPicture,
 )
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import Inspection, RepairedCopy, TextSearch
+from appliance.domain.documents.inspected import Inspection, RepairedCopy, TextSearch
+from appliance.domain.documents.verification import VerificationReport
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+from appliance.domain.pki.timestamps import RevokedTsa
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.sandbox import UNNAMED, JobCaller, MessageInvalidError, Operation
-from appliance.domain.timestamps import RevokedTsa
-from appliance.domain.verification import VerificationReport
+from appliance.system.sealed_memory import MemoryWriter, SealedMemory
 
 _log = logging.getLogger(__name__)
 _RETRY_AFTER_S: Final = 0.3

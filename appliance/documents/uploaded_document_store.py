@@ -17,12 +17,7 @@ from sqlalchemy import (
     union,
 )
 
-from appliance.core.database.tables import (
-    document,
-    signature_request,
-    uploaded_document,
-)
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import document, signature_request, uploaded_document
 from appliance.documents.document_store import (
     repair_columns,
     repair_in,
@@ -31,6 +26,7 @@ from appliance.documents.document_store import (
 )
 from appliance.domain.ids import IntegratorId, UploadId
 from appliance.domain.requests.uploads import UploadedDocument
+from appliance.record.unit_of_work import Store
 
 _C: Final = uploaded_document.c
 _JOINED: Final = with_repair(

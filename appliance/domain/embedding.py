@@ -8,14 +8,14 @@ from enum import StrEnum
 
 from appliance.domain.appearance.presets import Corner
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import Inspection, Repair
+from appliance.domain.documents.inspected import Inspection, Repair
 from appliance.domain.errors import ApplianceError, FieldInvalidError
-from appliance.domain.identity import parse_cuil
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.integrators.integrators import EmbedSession
+from appliance.domain.people.identity import parse_cuil
+from appliance.domain.requests.backend_batch import BatchDocument, BatchStanding
 from appliance.domain.requests.preset import SignaturePreset, effective
 from appliance.domain.requests.request import RequestView
-from appliance.domain.requests.request_batch import BatchDocument, BatchStanding
 from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters, SignParameters
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, Self, cast
 
-from appliance.domain.canonical_json import canonical_json
+from appliance.domain.text.canonical_json import canonical_json
 from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
 
 REASON_LENGTH: Final = 120

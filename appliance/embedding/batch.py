@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.embedding import (
     BatchBegun,
@@ -27,8 +26,8 @@ from appliance.domain.integrators.integrators import (
     SessionState,
 )
 from appliance.domain.ports import DocumentStream
-from appliance.domain.requests.batch import SignBatch
 from appliance.domain.requests.request import RequestView, SignedDocumentView
+from appliance.domain.requests.signing_batch import SignBatch
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
 from appliance.embedding.session_steps import SessionSteps
@@ -44,6 +43,7 @@ from appliance.embedding.signing import (
 )
 from appliance.integrators.session_store import SessionStore
 from appliance.keys.signing_password import normalize
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.requests import Requests, reject_in

@@ -11,11 +11,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final, Never, TypeAlias
 
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.page_pictures import PagePictures, PageWanted
 from appliance.documents.quotas import SessionQuotas
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.embedding import (
     Claim,
@@ -48,6 +47,7 @@ from appliance.embedding.session_steps import SessionSteps
 from appliance.embedding.session_views import EmbedSessionViews
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.integrators.session_store import SessionStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.intake import Intake, check_file_name, stored_as
 from appliance.requests.request_store import RequestStore
 from appliance.settings import DocumentSettings

@@ -9,16 +9,15 @@ Source: decisions "a known person", "dni, cuil", "attempts".
 
 from typing import Final
 
-from appliance.core.rate_limit import Attempt, Throttle
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.admission.login_throttle import Attempt, Throttle
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.embedding import Claim
 from appliance.domain.errors import ApplianceError, CodeUsedError, ErrorCode
-from appliance.domain.identity import Person
 from appliance.domain.ids import PersonId
 from appliance.domain.integrators.integrators import EmbedSession
-from appliance.domain.login import AttemptKind
+from appliance.domain.people.identity import Person
+from appliance.domain.people.login import AttemptKind
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.embedding.session_steps import SessionSteps
@@ -27,6 +26,7 @@ from appliance.identity.login import email_indexes, signed_in_elsewhere
 from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
 from appliance.people.signer_for_tests_store import seen_by
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 

@@ -10,25 +10,21 @@ Source: decisions "request of a frame", "no idemKey", "repeating firmar".
 
 from typing import Final
 
-from appliance.core.idempotency_store import IdempotencyStore
-from appliance.core.login_attempt_store import LoginAttemptStore
-from appliance.core.unit_of_work import Database, Transaction
+from appliance.admission.login_attempt_store import LoginAttemptStore
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.domain.ports import LookupIndex
-from appliance.domain.requests.new_request import (
-    FRAME_ORIGIN,
-    NewRequest,
-    StoredDocument,
-)
+from appliance.domain.requests.intake import FRAME_ORIGIN, NewRequest, StoredDocument
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.embedding.session_steps import SessionSteps
 from appliance.integrators.session_store import SessionStore
+from appliance.record.idempotency_store import IdempotencyStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.request_store import RequestStore
 
 _LOCK: Final = "frame-idem-key"

@@ -13,8 +13,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, DomainInvalidError, ErrorCode
 from appliance.domain.ids import IntegratorId, RequestBatchId, RequestId, new_id
@@ -42,6 +41,7 @@ from appliance.integrators.integrator_store import IntegratorStore
 from appliance.integrators.logo_store import LogoStore
 from appliance.integrators.session_store import SessionStore
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings

@@ -6,15 +6,15 @@ first holds, and what comes too late is told so.
 Source: decisions "repeated init", "request of a frame", "no idemKey".
 """
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.documents import CameDocument
+from appliance.domain.documents.inspected import CameDocument
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.integrators.integrators import EmbedSession, SessionState
 from appliance.domain.vocab import EventKind
 from appliance.integrators.session_store import SessionStore
+from appliance.record.unit_of_work import Database, Transaction
 
 
 class SessionSteps:

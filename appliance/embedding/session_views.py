@@ -8,11 +8,10 @@ from uuid import UUID, uuid5
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.documents import signed_name
+from appliance.domain.documents.inspected import signed_name
 from appliance.domain.embedding import (
     EmbedSessionDocument,
     EmbedSessionSigned,
@@ -24,15 +23,16 @@ from appliance.domain.embedding import (
 from appliance.domain.errors import ApplianceError, error_of_reason
 from appliance.domain.ids import RequestId, new_id
 from appliance.domain.integrators.integrators import EmbedSession, SessionState
-from appliance.domain.requests.new_request import FRAME_ORIGIN
+from appliance.domain.requests.backend_batch import BatchStanding
+from appliance.domain.requests.intake import FRAME_ORIGIN
 from appliance.domain.requests.request import RequestView, SignedDocumentView
-from appliance.domain.requests.request_batch import BatchStanding
 from appliance.domain.vocab import EventKind, RequestState, VouchedBy
 from appliance.embedding.session_steps import audit
 from appliance.integrators.session_store import SessionStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.validation.credential_statement import as_certified
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore

@@ -16,7 +16,6 @@ from urllib.parse import urlencode
 
 from appliance.appearance.content import Stamping, picture_of
 from appliance.appearance.preview import draw_stamp
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.docmdp_policy import (
     NewField,
     check_permitted,
@@ -30,7 +29,7 @@ from appliance.domain.appearance.details import StampDetails
 from appliance.domain.appearance.presets import preset, put
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.embedding import (
     EmbedSessionDocument,
@@ -51,13 +50,13 @@ from appliance.domain.errors import (
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import EmbedSession, SessionFault
 from appliance.domain.ports import DocumentStream, PdfInspector
+from appliance.domain.requests.backend_batch import BatchStanding
 from appliance.domain.requests.request import (
     SignCommand,
     SignedDocumentView,
     Signer,
     refuse_unsigned,
 )
-from appliance.domain.requests.request_batch import BatchStanding
 from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import EventKind, RequestState
@@ -65,6 +64,7 @@ from appliance.embedding.session_views import EmbedSessionViews
 from appliance.integrators.session_store import SessionStore
 from appliance.keys.signing_password import normalize
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.requests import Requests, reject_in

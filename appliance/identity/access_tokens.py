@@ -19,16 +19,16 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from appliance.core.unit_of_work import Database
 from appliance.domain import strict_json
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, new_id
-from appliance.domain.login import JwtKeyRow
+from appliance.domain.people.login import JwtKeyRow
 from appliance.domain.ports import Sealer
 from appliance.domain.requests.request import Signer
 from appliance.people.login_store import JwtKeyStore
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database
 from appliance.settings import Settings
 
 CLIENT: Final = "rubrica"

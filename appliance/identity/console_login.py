@@ -13,13 +13,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.core.login_attempt_store import LoginAttemptStore
-from appliance.core.rate_limit import Attempt, Throttle
-from appliance.core.secrets.password_hashing import Passwords
-from appliance.core.unit_of_work import Database
-from appliance.domain.audit import AuditEvent
+from appliance.admission.login_attempt_store import LoginAttemptStore
+from appliance.admission.login_throttle import Attempt, Throttle
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.console import ConsoleSecret
+from appliance.domain.console.lists import ConsoleSecret
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import new_id
 from appliance.domain.integrators.integrators import (
@@ -28,8 +26,8 @@ from appliance.domain.integrators.integrators import (
     NewConsoleSession,
     NewConsoleUser,
 )
-from appliance.domain.login import AttemptKind
-from appliance.domain.new_password import check_new
+from appliance.domain.people.login import AttemptKind
+from appliance.domain.people.new_password import check_new
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.text.unicode_nfc import nfc
 from appliance.domain.vocab import Environment, EventKind
@@ -38,8 +36,10 @@ from appliance.identity.console_login_attempts import (
     ConsoleLoginAttempts,
     account_indexes,
 )
+from appliance.keys.password_hashing import Passwords
 from appliance.keys.signing_password import MAX_BYTES, normalize
 from appliance.people.console_user_store import ConsoleUserStore
+from appliance.record.unit_of_work import Database
 from appliance.settings import Settings
 
 SESSION_S: Final = 8 * 3600
@@ -78,7 +78,7 @@ def console_password(password: str, name: str) -> bytes:
 
     Raises:
         FieldInvalidError: `password`: too short or long, or weak
-            (`appliance.domain.new_password`).
+            (`appliance.domain.people.new_password`).
     """
     if len(nfc(password, MAX_BYTES) or "") < _LEAST_CHARS:
         raise FieldInvalidError("password", PASSWORD_ALLOWED)

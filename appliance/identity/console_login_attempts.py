@@ -5,19 +5,19 @@ Whatever was wrong takes the same time: a name that nobody has is hashed for, to
 
 from typing import Final
 
-from appliance.core.rate_limit import Attempt, Throttle
-from appliance.core.secrets.password_hashing import Passwords
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.admission.login_throttle import Attempt, Throttle
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.console import ConsoleSecret
+from appliance.domain.console.lists import ConsoleSecret
 from appliance.domain.errors import FieldInvalidError
-from appliance.domain.login import AttemptKind
+from appliance.domain.people.login import AttemptKind
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind
 from appliance.identity import totp
+from appliance.keys.password_hashing import Passwords
 from appliance.keys.signing_password import normalize
 from appliance.people.console_user_store import ConsoleUserStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.settings import Settings
 
 _ACCOUNT: Final = "console-account"

@@ -9,11 +9,9 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.core.secrets.password_hashing import Passwords
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.console import ConsoleSecret
+from appliance.domain.console.lists import ConsoleSecret
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.integrators import (
     ConsoleSession,
@@ -25,7 +23,9 @@ from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind
 from appliance.identity import totp
 from appliance.identity.console_login import console_password, session_indexes
+from appliance.keys.password_hashing import Passwords
 from appliance.people.console_user_store import ConsoleUserStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.settings import Settings
 
 _OFFER_LIFE: Final = timedelta(minutes=10)

@@ -6,12 +6,12 @@ async with store.write() as transaction:
 
 from datetime import datetime
 
-from appliance.core.login_attempt_store import LoginAttemptStore
-from appliance.core.unit_of_work import Transaction
+from appliance.admission.login_attempt_store import LoginAttemptStore
 from appliance.domain.ids import PersonId
 from appliance.integrators.session_store import SessionStore
 from appliance.people.console_user_store import EnrolmentStore
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Transaction
 
 
 async def end_access(

@@ -17,17 +17,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from appliance.core.known_addresses import remember_address
-from appliance.core.login_attempt_store import LoginAttemptStore
-from appliance.core.secrets.password_hashing import Passwords
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.admission.known_addresses import remember_address
+from appliance.admission.login_attempt_store import LoginAttemptStore
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.console import EnrolmentRow
+from appliance.domain.console.lists import EnrolmentRow
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import ChosenSecrets, Contact, Person
 from appliance.domain.integrators.integrators import Enrolled, EnrolmentView
-from appliance.domain.new_password import check_new, own_words, weakness
+from appliance.domain.people.identity import ChosenSecrets, Contact, Person
+from appliance.domain.people.new_password import check_new, own_words, weakness
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind, PersonState, TaskKind
@@ -37,6 +35,7 @@ from appliance.identity.login import account_indexes
 from appliance.identity.people import check_differ
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
+from appliance.keys.password_hashing import Passwords
 from appliance.keys.signing_password import (
     MIN_BYTES,
     SigningPasswords,
@@ -48,6 +47,7 @@ from appliance.people.person_store import PersonStore
 from appliance.pki.issuance import Issuance, IssuePlan
 from appliance.pki.kept_pins import KeptPins
 from appliance.pki.revocation_pins import RevocationPins
+from appliance.record.unit_of_work import Database, Transaction
 
 _CODE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _OPENING_BYTES: Final = 32
@@ -60,7 +60,7 @@ class Fault(StrEnum):
     UNUSABLE = "unusable"
     """Too long, or with what no password can have."""
     COMMON = "common"
-    """A common password; see `appliance.domain.new_password`."""
+    """A common password; see `appliance.domain.people.new_password`."""
     OWN = "own"
     """It consists of the person's name, CUIL or e-mail address."""
     SAME = "same"
@@ -226,7 +226,7 @@ class Enrolment:
 
         Raises:
             FieldInvalidError: a password is not 8 to 1024 bytes, or weak
-                (`appliance.domain.new_password`), or both are the same.
+                (`appliance.domain.people.new_password`), or both are the same.
             ApplianceError: `OTP_INVALID`; `ENROLMENT_UNKNOWN`,
                 `ENROLMENT_EXPIRED`, `ENROLMENT_USED`.
             HsmUnavailableError: no host can make a key now; the link stays good.

@@ -4,27 +4,27 @@ A stranger with many addresses can keep an account at its ceiling, so that its o
 is let in from known addresses alone. Who answers for the account can forget the
 tries, and say from where its owner comes.
 
-Source: decisions "attempts"; `appliance.core.rate_limit`.
+Source: decisions "attempts"; `appliance.admission.login_throttle`.
 """
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.core.known_addresses import remember_address
-from appliance.core.login_attempt_store import LoginAttemptStore
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.admission.known_addresses import remember_address
+from appliance.admission.login_attempt_store import LoginAttemptStore
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import Person, parse_cuil
 from appliance.domain.ids import PersonId
+from appliance.domain.people.identity import Person, parse_cuil
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind
 from appliance.identity import console_login_attempts
 from appliance.identity.login import account_indexes, email_indexes
 from appliance.people.console_user_store import ConsoleUserStore
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
 
 _SHOWN: Final = timedelta(days=1)
 

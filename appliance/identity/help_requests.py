@@ -13,13 +13,12 @@ import secrets
 from datetime import timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.help_requests import HelpRequest
 from appliance.domain.ids import IntegratorId, PersonId, new_id
 from appliance.domain.mail.mails import MailKind, NewMail
+from appliance.domain.people.help_requests import HelpRequest
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, HelpTopic
 from appliance.identity.login import email_indexes
@@ -27,6 +26,7 @@ from appliance.mail.invitation_mail import LINK
 from appliance.mail.mail_store import MailStore
 from appliance.people.help_request_store import HelpRequestStore
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.settings import Settings
 
 WITHDRAW: Final = "/retirar/"

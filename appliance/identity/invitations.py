@@ -10,15 +10,14 @@ import secrets
 from datetime import timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.console import EnrolmentRow
+from appliance.domain.console.lists import EnrolmentRow
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import InvitedPerson, parse_cuil
 from appliance.domain.ids import IntegratorId, PersonId, new_id
 from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.mail.mails import MailKind
+from appliance.domain.people.identity import InvitedPerson, parse_cuil
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.identity import totp
@@ -28,6 +27,7 @@ from appliance.mail.invitation_mail import send_invitation
 from appliance.mail.mail_store import MailStore
 from appliance.people.console_user_store import EnrolmentStore
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.settings import Settings
 
 _CODE_BYTES: Final = 32

@@ -7,8 +7,7 @@ behind a link.
 Source: design §4 "Password"; decisions "a known person".
 """
 
-from appliance.core.unit_of_work import Database
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
@@ -22,6 +21,7 @@ from appliance.identity.end_access import end_access
 from appliance.identity.invitations import Invitations
 from appliance.people.person_store import PersonStore
 from appliance.pki.revocation import Revocations
+from appliance.record.unit_of_work import Database
 
 
 class Reissue:

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from appliance.core.login_attempt_store import LoginAttemptStore
-from appliance.core.rate_limit import Attempt, Throttle
-from appliance.core.secrets.password_hashing import Passwords
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.admission.login_attempt_store import LoginAttemptStore
+from appliance.admission.login_throttle import Attempt, Throttle
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     LOGIN_OVER,
@@ -23,19 +21,17 @@ from appliance.domain.errors import (
     ErrorCode,
     FieldInvalidError,
 )
-from appliance.domain.identity import Person, parse_cuil
 from appliance.domain.ids import PersonId
-from appliance.domain.login import (
-    AttemptKind,
-    LoginSecret,
-    PendingLogin,
-)
+from appliance.domain.people.identity import Person, parse_cuil
+from appliance.domain.people.login import AttemptKind, LoginSecret, PendingLogin
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity import totp
 from appliance.identity.access_tokens import AccessTokens, IssuedToken
+from appliance.keys.password_hashing import Passwords
 from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.settings import AuthSettings
 
 EMAIL: Final = "email"

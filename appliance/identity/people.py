@@ -11,15 +11,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from appliance.core.login_attempt_store import LoginAttemptStore
-from appliance.core.secrets.password_hashing import Passwords
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.admission.login_attempt_store import LoginAttemptStore
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import NewPerson, Person, certificate_name, parse_cuil
 from appliance.domain.ids import PersonId, TaskId, new_id
-from appliance.domain.new_password import check_new, own_words
+from appliance.domain.people.identity import (
+    NewPerson,
+    Person,
+    certificate_name,
+    parse_cuil,
+)
+from appliance.domain.people.new_password import check_new, own_words
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.identity import totp
@@ -29,6 +32,7 @@ from appliance.identity.login import (
     email_indexes,
     refuse_known_email,
 )
+from appliance.keys.password_hashing import Passwords
 from appliance.keys.signing_password import (
     SigningPasswords,
     UnlockKeys,
@@ -37,6 +41,7 @@ from appliance.keys.signing_password import (
 from appliance.people.person_store import PersonStore
 from appliance.pki.issuance import Issuance, IssuePlan
 from appliance.pki.revocation_pins import RevocationPins
+from appliance.record.unit_of_work import Database, Transaction
 
 _ATOM: Final = r"[a-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"

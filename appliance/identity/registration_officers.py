@@ -5,8 +5,7 @@ after the officer's own code (decisions "attempts"), which is the console's
 business to ask for; here it stands in the audit that one was given.
 """
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
@@ -14,6 +13,7 @@ from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity.end_access import end_access
 from appliance.keys.count_clearings import CountClearings
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
 
 
 class RegistrationOfficers:

@@ -1,10 +1,10 @@
 """An installation that became PROD: who was made up in PREPROD does nothing there."""
 
-from appliance.core.unit_of_work import Database
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.vocab import Environment, EventKind, PersonState
 from appliance.people.person_store import PersonStore
 from appliance.people.signer_for_tests_store import SignerForTestsStore
+from appliance.record.unit_of_work import Database
 
 
 class SignersForTestsInProd:

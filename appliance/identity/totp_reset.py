@@ -1,16 +1,16 @@
 """A person's lost telephone: new codes for sign-in, with key and passwords kept."""
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Person
 from appliance.domain.ids import PersonId
+from appliance.domain.people.identity import Person
 from appliance.domain.ports import Sealer
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity import totp
 from appliance.identity.end_access import end_access
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
 
 
 class PersonFactor:

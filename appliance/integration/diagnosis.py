@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
@@ -21,6 +20,7 @@ from appliance.domain.integrators.integrators import (
 )
 from appliance.domain.integrators.webhooks import WebhookEndpoint
 from appliance.integrators.integrator_store import IntegratorStore
+from appliance.record.unit_of_work import Database
 from appliance.webhooks.endpoint_store import EndpointStore
 
 _SOON: Final = timedelta(days=14)

@@ -6,17 +6,17 @@ Source: decisions "who may be certified"; docs/integration.md "Signers".
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import Person
 from appliance.domain.ids import IntegratorId, PersonId
 from appliance.domain.integrators.integrators import IntegratorCaller, Invitation
+from appliance.domain.people.identity import Person
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.invitations import Invitations
 from appliance.people.person_store import PersonStore
 from appliance.people.signer_for_tests_store import seen_by
 from appliance.people.vouch_store import Vouch, VouchStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.signing.signer_readiness import refusal_of
 
 

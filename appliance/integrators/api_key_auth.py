@@ -8,8 +8,7 @@ from typing import Final
 
 import structlog
 
-from appliance.core.unit_of_work import Database
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import (
@@ -24,6 +23,7 @@ from appliance.domain.ports import LookupIndex
 from appliance.domain.vocab import Environment, EventKind
 from appliance.integrators.api_keys import key_purpose
 from appliance.integrators.integrator_store import IntegratorStore
+from appliance.record.unit_of_work import Database
 
 _log = structlog.get_logger(__name__)
 _USE_TOLD: Final = timedelta(minutes=1)

@@ -11,8 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.integrators.api_keys import (
@@ -32,6 +31,7 @@ from appliance.domain.text.unicode_nfc import is_line, nfc
 from appliance.domain.vocab import Environment, EventKind
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.integrators.session_store import SessionStore
+from appliance.record.unit_of_work import Database, Transaction
 
 _LABEL_CHARS: Final = 60
 OVERLAP_AT_MOST_S: Final = 7 * 86_400

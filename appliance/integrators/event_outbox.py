@@ -8,9 +8,9 @@ an event that was committed is never lost and never taken twice.
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.integrators.events import TellableEvent
 from appliance.integrators.event_store import PendingEventStore
+from appliance.record.unit_of_work import Database, Transaction
 
 _AT_ONCE: Final = 200
 """Events that one transaction hands on."""

@@ -6,11 +6,11 @@ from typing import Any
 import structlog
 from sqlalchemy import Row, select, update
 
-from appliance.core.database.tables import integrator_event
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import integrator_event
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.integrators.events import TellableEvent
 from appliance.domain.vocab import EventKind
+from appliance.record.unit_of_work import Store
 
 _log = structlog.get_logger(__name__)
 

@@ -8,14 +8,13 @@ from typing import Any
 from sqlalchemy import Row, Select, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     api_key,
     blocked_origin,
     integrator,
     integrator_domain,
 )
-from appliance.core.database.upsert import insert_into
-from appliance.core.unit_of_work import Store
+from appliance.database.upsert import insert_into
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.integrators.api_keys import FIRST_SCOPES, ApiKeyScope
@@ -29,8 +28,9 @@ from appliance.domain.integrators.integrators import (
     KeyRow,
     KeyView,
 )
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
+from appliance.record.unit_of_work import Store
 
 _WHOSE = [column.label(f"i_{column.name}") for column in integrator.c]
 

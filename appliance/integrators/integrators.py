@@ -11,7 +11,6 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
-from appliance.core.unit_of_work import Transaction
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import IntegratorId, new_id
 from appliance.domain.integrators.integrators import (
@@ -28,6 +27,7 @@ from appliance.domain.vocab import EventKind
 from appliance.integrators.api_keys import ApiKeys, audit, integrator_of, words
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.integrators.session_store import SessionStore
+from appliance.record.unit_of_work import Transaction
 
 _CODE: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
 _NAME_CHARS: Final = 120

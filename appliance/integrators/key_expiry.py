@@ -3,12 +3,12 @@
 from datetime import timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.trust_store import EXPIRY_DAYS, due_days
+from appliance.domain.pki.trust_store import EXPIRY_DAYS, due_days
 from appliance.domain.vocab import EventKind
 from appliance.integrators.integrator_store import IntegratorStore
+from appliance.record.unit_of_work import Database
 
 _LONGEST: Final = timedelta(days=max(EXPIRY_DAYS))
 

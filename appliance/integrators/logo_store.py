@@ -5,10 +5,10 @@ from typing import Final
 
 from sqlalchemy import bindparam, delete, select
 
-from appliance.core.database.tables import logo, logo_use
-from appliance.core.database.upsert import insert_into
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import logo, logo_use
+from appliance.database.upsert import insert_into
 from appliance.domain.appearance.details import Logo, LogoPicture
+from appliance.record.unit_of_work import Store
 
 INSTALLATION = ""
 """The scope of those whose integrator has no logo of its own."""

@@ -1,14 +1,14 @@
 """The logos that stamps and frames show: the installation's, and integrators' own."""
 
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.appearance.details import Logo, LogoPicture
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ports import PdfInspector
 from appliance.domain.vocab import EventKind
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.integrators.logo_store import INSTALLATION, LogoStore
+from appliance.record.unit_of_work import Database, Transaction
 
 
 class Logos:

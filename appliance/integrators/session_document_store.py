@@ -5,16 +5,12 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
 
-from appliance.core.database.tables import (
-    document,
-    embed_session,
-    embed_session_document,
-)
-from appliance.core.database.upsert import insert_into
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import document, embed_session, embed_session_document
+from appliance.database.upsert import insert_into
 from appliance.domain.embedding import BroughtDocument
 from appliance.domain.ids import IntegratorId
 from appliance.domain.integrators.integrators import SessionState
+from appliance.record.unit_of_work import Store
 
 _C = embed_session_document.c
 _S = embed_session.c

@@ -18,9 +18,8 @@ from sqlalchemy import (
     update,
 )
 
-from appliance.core.database.tables import embed_session, integrator, signature_request
-from appliance.core.unit_of_work import Store
-from appliance.domain.documents import CameDocument
+from appliance.database.tables import embed_session, integrator, signature_request
+from appliance.domain.documents.inspected import CameDocument
 from appliance.domain.ids import (
     DocumentId,
     IntegratorId,
@@ -34,9 +33,10 @@ from appliance.domain.integrators.integrators import (
     SessionFault,
     SessionState,
 )
-from appliance.domain.requests.new_request import FRAME_ORIGIN
+from appliance.domain.requests.intake import FRAME_ORIGIN
 from appliance.domain.vocab import RequestState
 from appliance.integrators.integrator_store import integrator_view
+from appliance.record.unit_of_work import Store
 
 _WHOSE = [column.label(f"i_{column.name}") for column in integrator.c]
 _C = embed_session.c

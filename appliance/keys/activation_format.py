@@ -10,9 +10,9 @@ from pathlib import Path
 
 import structlog
 
-from appliance.core.system.pinned_files import PinnedFile, Version
-from appliance.domain.activation import ActivationFormat
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.signing.activation import ActivationFormat
+from appliance.system.pinned_files import PinnedFile, Version
 
 _log = structlog.get_logger(__name__)
 

@@ -6,10 +6,10 @@ are the rows by which fronts know the public ones.
 
 from datetime import datetime
 
-from appliance.core.unit_of_work import Database
-from appliance.domain.activation import ActivationFormat, ActivationKey
+from appliance.domain.signing.activation import ActivationFormat, ActivationKey
 from appliance.keys.signing_hosts import ALIVE
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
+from appliance.record.unit_of_work import Database
 
 
 class PublishedKeys:

@@ -8,20 +8,20 @@ seconds, and the change can be repeated.
 Source: design §4 "Password".
 """
 
-from appliance.core.background import Shielded
-from appliance.core.secrets.password_hashing import Passwords
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.new_password import check_new, own_words
+from appliance.domain.people.new_password import check_new, own_words
 from appliance.domain.ports import Sealer
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind
 from appliance.keys.password_attempts import PasswordAttempts, RightPassword
+from appliance.keys.password_hashing import Passwords
 from appliance.keys.rewrap_user_keys import is_in_use, relock
 from appliance.keys.signing_password import NewSecret, SigningPasswords
 from appliance.people.login_store import LoginSecretStore
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
+from appliance.system.background import Shielded
 
 
 class PasswordChange:
@@ -68,7 +68,7 @@ class PasswordChange:
 
         Raises:
             FieldInvalidError: `nueva` is the old one, the login password, or weak
-                (`appliance.domain.new_password`).
+                (`appliance.domain.people.new_password`).
             ApplianceError: those of `PasswordAttempts.check`; `IN_PROGRESS` while
                 something is being signed or a key is being made;
                 `ACTIVATION_INVALID` for a key that the right password does not open.

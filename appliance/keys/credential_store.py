@@ -8,14 +8,14 @@ from typing import Any, Final
 from cryptography import x509
 from sqlalchemy import Row, Select, bindparam, insert, select, update
 
-from appliance.core.database.tables import credential, outside_status
-from appliance.core.database.types import Instant
-from appliance.core.unit_of_work import Store
-from appliance.domain.certificates import StatusKind
-from appliance.domain.identity import Credential
+from appliance.database.tables import credential, outside_status
+from appliance.database.types import Instant
 from appliance.domain.ids import CredentialId, PersonId
-from appliance.domain.keys import KeyAlgorithm, KeyMode, WrapMethod
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, KeyMode, WrapMethod
+from appliance.domain.people.identity import Credential
+from appliance.domain.pki.certificates import StatusKind
 from appliance.domain.vocab import CredentialState, VouchedBy
+from appliance.record.unit_of_work import Store
 
 OVER: Final = (
     CredentialState.SUPERSEDED.value,

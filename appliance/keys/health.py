@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from appliance.core.system.clock_check import ClockCheck
-from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, DocumentsAwayError
-from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ports import PdfInspector
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.keys.signing_hosts import ALIVE, SigningHosts
 from appliance.keys.worker_store import WorkerStore
+from appliance.record.unit_of_work import Database
+from appliance.system.clock_check import ClockCheck
 
 OK: Final = "ok"
 KEPT_S: Final = 2.0

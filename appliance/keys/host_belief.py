@@ -15,14 +15,14 @@ Source: design §4 "What stands beside the seal"; docs/keys.md.
 from enum import StrEnum
 from typing import Final
 
-from appliance.domain.activation import (
+from appliance.domain.keys.host_statements import HostStatement
+from appliance.domain.ports import AdmittedHostKeys, OldestFormat, WorkerIdentities
+from appliance.domain.signing.activation import (
     ActivationFormat,
     ActivationKey,
     format_of,
     key_statement,
 )
-from appliance.domain.host_statements import HostStatement
-from appliance.domain.ports import AdmittedHostKeys, OldestFormat, WorkerIdentities
 
 _REMEMBERED: Final = 1000
 """Most keys whose signatures are not checked again."""

@@ -1,8 +1,8 @@
 """What the audit says of HSM tasks: that one was asked for, and what a claim did."""
 
-from appliance.domain.audit import AuditEvent
-from appliance.domain.hsm_tasks import TaskClaim
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.ids import TaskId
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.domain.vocab import EventKind, TaskKind
 
 

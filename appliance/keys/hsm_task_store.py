@@ -23,14 +23,18 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from appliance.core.database.tables import hsm_task, task_seal
-from appliance.core.database.types import Instant
-from appliance.core.leased_queue import LeasedQueue
-from appliance.core.work_owner import WORK_OWNER, WorkOwner
-from appliance.domain.activation import Seal
+from appliance.admission.work_owner import WORK_OWNER, WorkOwner
+from appliance.database.tables import hsm_task, task_seal
+from appliance.database.types import Instant
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import AskedTask, EndedTask, TaskClaim, TaskStatus
 from appliance.domain.ids import PersonId, TaskId
+from appliance.domain.signing.activation import Seal
+from appliance.domain.signing.hsm_tasks import (
+    AskedTask,
+    EndedTask,
+    TaskClaim,
+    TaskStatus,
+)
 from appliance.domain.vocab import TaskKind, TaskState
 from appliance.keys.sealed_key_store import (
     add_seals,
@@ -38,6 +42,7 @@ from appliance.keys.sealed_key_store import (
     is_sealed,
     seals_of,
 )
+from appliance.record.leased_queue import LeasedQueue
 
 _OPEN = (TaskState.WAITING.value, TaskState.RUNNING.value)
 _URGENT = (TaskKind.PUBLISH.value, TaskKind.REVOKE.value)

@@ -10,17 +10,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.activation import IssueBinding, Seal
-from appliance.domain.audit import AuditEvent
-from appliance.domain.certificates import CertificateRecord
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import TaskClaim, TaskStatus, slot_host
-from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import CredentialId, PersonId, TaskId
-from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.keys.hsm_keys import KeyAlgorithm
+from appliance.domain.people.identity import Credential, Person
+from appliance.domain.pki.certificates import CertificateRecord
 from appliance.domain.ports import WorkNotifier
+from appliance.domain.signing.activation import IssueBinding, Seal
+from appliance.domain.signing.hsm_tasks import TaskClaim, TaskStatus, slot_host
 from appliance.domain.vocab import EventKind, TaskKind, TaskState, VouchedBy
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_created, task_event
@@ -28,6 +27,7 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.key_facts import KeyFacts
 from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
+from appliance.record.unit_of_work import Database, Transaction
 
 _LEASE: Final = timedelta(seconds=30)
 TASK_ATTEMPTS: Final = 5

@@ -18,15 +18,15 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import (
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
-from appliance.domain.activation import ActivationKey, Seal
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
     CredentialRefusedError,
     ErrorCode,
 )
-from appliance.domain.identity import Credential
-from appliance.domain.keys import KeyMode, ResidentKey, TokenRole, WrappedKey
+from appliance.domain.keys.hsm_keys import KeyMode, ResidentKey, TokenRole, WrappedKey
+from appliance.domain.people.identity import Credential
+from appliance.domain.signing.activation import ActivationKey, Seal
 from appliance.domain.vocab import StatementFault
 
 UNLOCK_BYTES: Final = 32
@@ -127,7 +127,7 @@ def seal_to(public: bytes, unlock: bytes, info: bytes) -> bytes:
     Args:
         public: the host's X25519 key, 32 bytes.
         unlock: 32 bytes.
-        info: what it is bound to (see `appliance.domain.activation`).
+        info: what it is bound to (see `appliance.domain.signing.activation`).
 
     Returns:
         Encapsulated key and ciphertext.

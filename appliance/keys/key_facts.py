@@ -11,7 +11,7 @@ from functools import lru_cache
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from appliance.domain.certificates import serial_text
+from appliance.domain.pki.certificates import serial_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,18 @@ by the old version, which is there until it is retired. Source: design §4.
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from appliance.core.unit_of_work import Database
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.ids import CredentialId
-from appliance.domain.keys import KeyAlgorithm, KeyNeeds, MasterWrapped, WrapMethod
+from appliance.domain.keys.hsm_keys import (
+    KeyAlgorithm,
+    KeyNeeds,
+    MasterWrapped,
+    WrapMethod,
+)
 from appliance.domain.vocab import EventKind
 from appliance.keys.master_key_store import MasterKeyStore
+from appliance.record.unit_of_work import Database
 
 _BATCH: Final = 250
 _ACTOR: Final = "operator"

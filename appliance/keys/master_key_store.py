@@ -4,11 +4,16 @@ from datetime import datetime
 
 from sqlalchemy import false, func, or_, select, true, update
 
-from appliance.core.database.tables import credential, hsm_task
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import credential, hsm_task
 from appliance.domain.ids import CredentialId, PersonId
-from appliance.domain.keys import KeyAlgorithm, KeyNeeds, MasterWrapped, WrapMethod
+from appliance.domain.keys.hsm_keys import (
+    KeyAlgorithm,
+    KeyNeeds,
+    MasterWrapped,
+    WrapMethod,
+)
 from appliance.domain.vocab import CredentialState, TaskState
+from appliance.record.unit_of_work import Store
 
 
 class MasterKeyStore(Store):

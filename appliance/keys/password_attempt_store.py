@@ -5,12 +5,12 @@ from typing import Final
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
-from appliance.core.database.tables import attempt_slot, credential
-from appliance.core.unit_of_work import Store
-from appliance.domain.identity import LockedKey, credential_aad
+from appliance.database.tables import attempt_slot, credential
 from appliance.domain.ids import CredentialId, PersonId, RequestId, new_id
+from appliance.domain.people.identity import LockedKey, credential_aad
 from appliance.domain.vocab import SlotOutcome
 from appliance.keys.credential_store import OVER
+from appliance.record.unit_of_work import Store
 
 # Made once: each call that signs executes them.
 _RUNNING: Final = (

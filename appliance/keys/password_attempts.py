@@ -22,16 +22,15 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
     ErrorCode,
 )
-from appliance.domain.identity import Credential, LockedKey, SigningSecret
 from appliance.domain.ids import CredentialId, PersonId, RequestId
+from appliance.domain.people.identity import Credential, LockedKey, SigningSecret
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind, SlotOutcome
 from appliance.keys.count_clearings import CountClearings
@@ -45,6 +44,7 @@ from appliance.keys.signing_password import (
     UnlockKeys,
 )
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.settings import SigningSettings
 
 _log = structlog.get_logger(__name__)

@@ -21,8 +21,8 @@ from enum import StrEnum
 from typing import Final
 
 from appliance.domain.clock import Clock
-from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import PersonId
+from appliance.domain.people.identity import SigningSecret
 from appliance.keys.count_clearings import Clearing
 
 _PAUSES: Final = tuple(timedelta(hours=hours) for hours in (0, 1, 2, 4, 8, 16, 24))

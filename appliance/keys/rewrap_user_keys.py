@@ -7,7 +7,6 @@ inside stays wrapped by it.
 Source: design §4 "Password".
 """
 
-from appliance.core.unit_of_work import Transaction
 from appliance.domain.errors import ActivationInvalidError
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import TaskKind
@@ -16,6 +15,7 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.key_encryption import lock_outer, open_outer
 from appliance.keys.signing_password import NewSecret, UnlockKeys
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Transaction
 from appliance.signing.activations.activation_store import ActivationStore
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from sqlalchemy import Column, ColumnElement, Table, delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from appliance.domain.activation import Seal
+from appliance.domain.signing.activation import Seal
 
 
 def _subject(table: Table) -> Column[str]:

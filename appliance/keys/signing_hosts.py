@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.activation import ActivationKey, newest_of_each
 from appliance.domain.clock import Clock
 from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.signing.activation import ActivationKey, newest_of_each
 from appliance.keys.host_belief import KeyBelief, KeyStanding
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
+from appliance.record.unit_of_work import Database, Transaction
 
 ALIVE: Final = timedelta(seconds=15)
 """How long a worker counts as alive after it said so."""

@@ -16,18 +16,18 @@ from typing import Final
 
 import structlog
 
-from appliance.core.secrets.password_hashing import HashSlots, PasswordRoot
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
     ErrorCode,
     FieldInvalidError,
 )
-from appliance.domain.identity import LockedKey, SigningSecret
 from appliance.domain.ids import CredentialId
-from appliance.domain.secrets import KeySource
+from appliance.domain.keys.versioned_secrets import KeySource
+from appliance.domain.people.identity import LockedKey, SigningSecret
 from appliance.domain.text.unicode_nfc import nfc
 from appliance.keys.key_encryption import open_outer
+from appliance.keys.password_hashing import HashSlots, PasswordRoot
 
 _log = structlog.get_logger(__name__)
 ARGON2: Final = {"t": 2, "m": 19_456, "p": 1, "v": 19}

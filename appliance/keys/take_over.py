@@ -5,11 +5,11 @@ Source: docs/backup.md "One HSM, one record".
 
 from typing import Final
 
-from appliance.core.installation_store import InstallationStore
-from appliance.core.unit_of_work import Database
-from appliance.domain.audit import AuditEvent
-from appliance.domain.generation import NONE, Generation
+from appliance.domain.audit.record import AuditEvent
+from appliance.domain.keys.generation import NONE, Generation
 from appliance.domain.vocab import EventKind
+from appliance.record.installation_store import InstallationStore
+from appliance.record.unit_of_work import Database
 
 _ACTOR: Final = "operator"
 

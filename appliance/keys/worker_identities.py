@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from appliance.core.system.pinned_files import PinnedFile, Version
+from appliance.system.pinned_files import PinnedFile, Version
 
 _PEM: Final = re.compile(
     rb"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL

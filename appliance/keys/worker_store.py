@@ -5,11 +5,11 @@ from typing import Final
 
 from sqlalchemy import bindparam, delete, insert, select
 
-from appliance.core.database.tables import activation_key, worker_status
-from appliance.core.database.upsert import insert_into
-from appliance.core.unit_of_work import Store
-from appliance.domain.activation import ActivationFormat, ActivationKey
-from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.database.tables import activation_key, worker_status
+from appliance.database.upsert import insert_into
+from appliance.domain.signing.activation import ActivationFormat, ActivationKey
+from appliance.domain.signing.hsm_tasks import WorkerStatus
+from appliance.record.unit_of_work import Store
 
 # Made once: each call that signs executes them.
 _SIGNING: Final = select(worker_status.c.slot).where(

@@ -6,13 +6,10 @@ from datetime import datetime
 from enum import Enum
 from typing import Final
 
-from appliance.core.system.catalogues import DEFAULT, LANGUAGES
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.appearance.png import logo_png
 from appliance.domain.clock import Clock
-from appliance.domain.documents import signed_name
-from appliance.domain.identity import Person
+from appliance.domain.documents.inspected import signed_name
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.sign_urls import sign_link_to
 from appliance.domain.mail.mails import (
@@ -22,6 +19,7 @@ from appliance.domain.mail.mails import (
     MailClaim,
     MailKind,
 )
+from appliance.domain.people.identity import Person
 from appliance.domain.ports import BlobStore, Sealer
 from appliance.domain.requests.process import (
     NO_NOTE,
@@ -36,10 +34,12 @@ from appliance.mail.invitation_mail import LINK
 from appliance.mail.request_mail_store import RequestMailStore, batch_in, requests_in
 from appliance.people.console_user_store import EnrolmentStore
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import Settings
+from appliance.system.catalogues import DEFAULT, LANGUAGES
 
 _OVER_STATES: Final = frozenset({RequestState.CANCELLED, RequestState.EXPIRED})
 

@@ -5,7 +5,6 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Any, Final
 
-from appliance.core.unit_of_work import Transaction
 from appliance.domain.clock import Clock
 from appliance.domain.ids import IntegratorId, RequestBatchId, RequestId
 from appliance.domain.integrators.events import TellableEvent
@@ -13,6 +12,7 @@ from appliance.domain.mail.mails import DAYS, MailKind, NewMail
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.mail.mail_store import MailStore, Recipient
 from appliance.mail.request_mail_store import RequestMailStore
+from appliance.record.unit_of_work import Transaction
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 

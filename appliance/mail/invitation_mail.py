@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from appliance.core.unit_of_work import Transaction
 from appliance.domain.ids import IntegratorId, new_id
 from appliance.domain.integrators.integrators import Invitation
+from appliance.domain.keys.versioned_secrets import SealedColumn
 from appliance.domain.mail.mails import MailKind, NewMail
 from appliance.domain.ports import Sealer
-from appliance.domain.secrets import SealedColumn
 from appliance.domain.vocab import SecretName
 from appliance.mail.mail_store import MailStore
+from appliance.record.unit_of_work import Transaction
 
 LINK: Final = SealedColumn("mail_message", "link_sealed", SecretName.DATA)
 """Where it stands, sealed, until it was sent."""

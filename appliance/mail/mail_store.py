@@ -20,12 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from appliance.core.database.tables import (
-    integrator,
-    mail_message,
-    signature_request,
-)
-from appliance.core.leased_queue import LeasedQueue
+from appliance.database.tables import integrator, mail_message, signature_request
 from appliance.domain.ids import (
     IntegratorId,
     PersonId,
@@ -40,11 +35,12 @@ from appliance.domain.mail.mails import (
     MailView,
     NewMail,
 )
-from appliance.domain.requests.new_request import FRAME_ORIGIN
+from appliance.domain.requests.intake import FRAME_ORIGIN
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import RequestState
 from appliance.mail.request_mail_store import APART, request_mail
 from appliance.people.signer_for_tests_store import is_made_up
+from appliance.record.leased_queue import LeasedQueue
 
 _PENDING: Final = MailState.PENDING.value
 _SHARE: Final = func.coalesce(mail_message.c.integrator, "")

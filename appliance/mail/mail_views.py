@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from appliance.core.unit_of_work import Database
 from appliance.domain.ids import PersonId
 from appliance.domain.mail.mails import MailView
 from appliance.domain.requests.request import RequestView
 from appliance.mail.mail_store import MailStore
 from appliance.mail.notice_store import NoticeStore
+from appliance.record.unit_of_work import Database
 from appliance.requests.request_batch_store import RequestBatchStore
 
 _SHOWN: Final = 10

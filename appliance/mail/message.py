@@ -13,11 +13,11 @@ from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from appliance.core.system.catalogues import LANGUAGES, catalogue
 from appliance.domain.text.unicode_nfc import is_line
 from appliance.mail.contents import MailContent
 from appliance.mail.words import CATALOGUE, words
 from appliance.settings import Settings
+from appliance.system.catalogues import LANGUAGES, catalogue
 
 # Seven bits: not every server on the way takes eight.
 _POLICY: Final = SMTP.clone(cte_type="7bit")

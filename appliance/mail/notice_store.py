@@ -1,7 +1,7 @@
 """Security notices in SQL: what people are told of their own keys and secrets.
 
 Their table is apart from other mails, so that a role which may withdraw a mail, as an
-invitation, cannot withdraw a notice (`appliance.core.database.rights`). Rows are
+invitation, cannot withdraw a notice (`appliance.database.rights`). Rows are
 written with the audit's (`SqlAudit`); the version before wrote them as mails.
 """
 
@@ -19,11 +19,11 @@ from sqlalchemy import (
     update,
 )
 
-from appliance.core.database.tables import security_notice
-from appliance.core.leased_queue import LeasedQueue
+from appliance.database.tables import security_notice
 from appliance.domain.ids import PersonId
 from appliance.domain.mail.mails import MailClaim, MailKind, MailState, MailView
 from appliance.people.signer_for_tests_store import is_made_up
+from appliance.record.leased_queue import LeasedQueue
 
 _PENDING: Final = MailState.PENDING.value
 _N: Final = security_notice.c

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from sqlalchemy import Row, select
 
-from appliance.core.database.tables import mail_message
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import mail_message
 from appliance.domain.ids import PersonId, RequestBatchId, RequestId
 from appliance.domain.mail.mails import MailKind, MailState
+from appliance.record.unit_of_work import Store
 
 APART: Final = timedelta(hours=1)
 """How far the clocks may be apart of who asks for a signature and who hands it on."""

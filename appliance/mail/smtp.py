@@ -13,9 +13,9 @@ from typing import Final
 
 import aiosmtplib
 
-from appliance.core.database.password_files import read_password
-from appliance.core.tls import read_authorities
+from appliance.database.password_files import read_password
 from appliance.settings import MailSettings, SettingsError
+from appliance.system.tls import read_authorities
 
 _ANSWER: Final = 200
 """Characters that are kept of what a server says."""

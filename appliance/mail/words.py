@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from appliance.core.system.catalogues import translate
 from appliance.domain.mail.mails import MailKind
 from appliance.domain.text.civil_time import with_zone
 from appliance.domain.text.sentences import Sentence
 from appliance.domain.vocab import RequestState
 from appliance.mail.contents import Enrolment, MailContent
+from appliance.system.catalogues import translate
 
 CATALOGUE: Final = "mail"
 _LISTED: Final = 10

@@ -4,8 +4,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.ids import RequestId
 from appliance.domain.mail.mails import (
@@ -20,6 +19,7 @@ from appliance.domain.vocab import EventKind
 from appliance.mail.mail_store import MailStore
 from appliance.mail.notice_store import NoticeStore
 from appliance.mail.request_mail_store import RequestMailStore, batch_in, requests_in
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.request_store import RequestStore
 
 _LEASE: Final = timedelta(minutes=2)

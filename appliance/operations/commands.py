@@ -2,9 +2,11 @@
 
 import argparse
 
-from appliance.operations import doctor, sample, status, upgrade
+from appliance.operations import sample, status
 from appliance.operations.backup import command as backup
-from appliance.operations.setup import command
+from appliance.operations.doctor import command as doctor
+from appliance.operations.setup import command as setup
+from appliance.operations.upgrade import command as upgrade
 
 
 def register(
@@ -15,7 +17,7 @@ def register(
     Args:
         commands: of the `rubrica` parser.
     """
-    command.register(commands)
+    setup.register(commands)
     doctor.register(commands)
     status.register(commands)
     sample.register(commands)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-from appliance.core.database.engines import connect_options, database_url
+from appliance.database.engines import connect_options, database_url
 from appliance.settings import Settings
 
 _AUTHORITIES: Final = Path("/etc/ssl/certs/ca-certificates.crt")

@@ -10,14 +10,14 @@ Source: design §4, the table of secrets.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from appliance.core.secret_version_store import SecretVersionStore
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
+from appliance.domain.keys.versioned_secrets import KeyRing, SealedColumn
 from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.secrets import KeyRing, SealedColumn
 from appliance.domain.vocab import EventKind, SecretName
 from appliance.identity.login import email_index
+from appliance.record.secret_version_store import SecretVersionStore
+from appliance.record.unit_of_work import Database, Transaction
 
 _BATCH: Final = 500
 _ACTOR: Final = "operator"

@@ -7,9 +7,8 @@ from typing import Any
 from sqlalchemy import Row, and_, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from appliance.core.database.tables import console_session, console_user, enrolment
-from appliance.core.unit_of_work import Store
-from appliance.domain.console import (
+from appliance.database.tables import console_session, console_user, enrolment
+from appliance.domain.console.lists import (
     ConsoleSecret,
     ConsoleSessionRow,
     EnrolmentRow,
@@ -17,6 +16,7 @@ from appliance.domain.console import (
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.integrators.integrators import ConsoleUser, ConsoleUserView
+from appliance.record.unit_of_work import Store
 
 
 class ConsoleUserStore(Store):

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from sqlalchemy import Row, Select, case, or_, select, update
 
-from appliance.core.database.tables import help_request, integrator, person
-from appliance.core.database.upsert import insert_into
-from appliance.core.unit_of_work import Store
-from appliance.domain.help_requests import HelpRequest
+from appliance.database.tables import help_request, integrator, person
+from appliance.database.upsert import insert_into
 from appliance.domain.ids import IntegratorId, PersonId
+from appliance.domain.people.help_requests import HelpRequest
 from appliance.domain.vocab import HelpOutcome, HelpTopic
+from appliance.record.unit_of_work import Store
 
 _C: Final = help_request.c
 _OPEN: Final = _C.ended.is_(None)

@@ -4,11 +4,11 @@ from datetime import datetime
 
 from sqlalchemy import insert, select, update
 
-from appliance.core.database.advisory_lock import advisory_lock
-from appliance.core.database.tables import jwt_key, login_secret
-from appliance.core.unit_of_work import Store
+from appliance.database.advisory_lock import advisory_lock
+from appliance.database.tables import jwt_key, login_secret
 from appliance.domain.ids import PersonId
-from appliance.domain.login import JwtKeyRow, LoginSecret
+from appliance.domain.people.login import JwtKeyRow, LoginSecret
+from appliance.record.unit_of_work import Store
 
 _KEYS_LOCK = 0x52_4B_45_59
 """Advisory lock of whoever makes a token key."""

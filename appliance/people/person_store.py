@@ -7,15 +7,10 @@ from typing import Any, Final
 from sqlalchemy import Row, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from appliance.core.database.tables import (
-    integrator,
-    login_secret,
-    person,
-    signing_secret,
-)
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import integrator, login_secret, person, signing_secret
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import (
+from appliance.domain.ids import IntegratorId, PersonId
+from appliance.domain.people.identity import (
     ChosenSecrets,
     Contact,
     Integrator,
@@ -25,8 +20,8 @@ from appliance.domain.identity import (
     SigningSecret,
     cuils_of,
 )
-from appliance.domain.ids import IntegratorId, PersonId
 from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.record.unit_of_work import Store
 
 # Made once: each call that signs executes them.
 _BY_ID: Final = select(person).where(person.c.id == bindparam("of"))

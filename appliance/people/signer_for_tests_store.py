@@ -17,11 +17,11 @@ from sqlalchemy import (
     update,
 )
 
-from appliance.core.database.tables import person, test_signer
-from appliance.core.unit_of_work import Store, Transaction
-from appliance.domain.identity import Person
+from appliance.database.tables import person, test_signer
 from appliance.domain.ids import IntegratorId, PersonId
+from appliance.domain.people.identity import Person
 from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.record.unit_of_work import Store, Transaction
 
 _C: Final = test_signer.c
 _ANY: Final[Select[Any]] = select(

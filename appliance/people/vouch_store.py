@@ -5,9 +5,9 @@ from datetime import datetime
 
 from sqlalchemy import exists, insert, select
 
-from appliance.core.database.tables import person_vouch
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import person_vouch
 from appliance.domain.ids import IntegratorId, PersonId, new_id
+from appliance.record.unit_of_work import Store
 
 
 @dataclass(frozen=True, slots=True)

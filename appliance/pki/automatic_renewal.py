@@ -8,13 +8,13 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import TaskKind
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.certificates import Certificates
+from appliance.record.unit_of_work import Database
 
 _BATCH: Final = 200
 _REFUSALS: Final = (

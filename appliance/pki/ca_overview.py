@@ -8,13 +8,13 @@ from datetime import datetime
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
-from appliance.core.unit_of_work import Database
-from appliance.domain.certificates import serial_text
+from appliance.domain.pki.certificates import serial_text
 from appliance.domain.vocab import CertificateKind
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
 from appliance.pki.validation.certificate_rules import name_of
 from appliance.pki.validation.trust_anchors import algorithm_of
+from appliance.record.unit_of_work import Database
 
 ReadOwn = Callable[[], bytes | None]
 """Reads a certificate of ours, DER; None before it was made."""

@@ -6,20 +6,15 @@ from typing import Any
 
 from sqlalchemy import Row, Select, and_, insert, or_, select
 
-from appliance.core.database.tables import (
-    certificate,
-    credential,
-    person,
-)
-from appliance.core.unit_of_work import Store
-from appliance.domain.certificates import (
+from appliance.database.tables import certificate, credential, person
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import CredentialId, PersonId
+from appliance.domain.people.identity import Credential
+from appliance.domain.pki.certificates import (
     CertificateRecord,
     CertificateView,
     is_outside,
 )
-from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Credential
-from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
@@ -27,6 +22,7 @@ from appliance.domain.vocab import (
     PersonState,
     RevocationReason,
 )
+from appliance.record.unit_of_work import Store
 
 _REVOKING = CertificateState.REVOKING.value
 

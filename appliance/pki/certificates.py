@@ -5,17 +5,17 @@ Source: design §6.
 
 from datetime import datetime, timedelta
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.certificates import CertificateView, parse_serial
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, TaskId, new_id
+from appliance.domain.people.identity import Credential
+from appliance.domain.pki.certificates import CertificateView, parse_serial
 from appliance.domain.vocab import CredentialState, TaskKind
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_created
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.pki.certificate_store import CertificateStore
+from appliance.record.unit_of_work import Database, Transaction
 
 _Views = list[CertificateView]
 

@@ -4,21 +4,21 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.errors import (
     ApplianceError,
     CredentialRefusedError,
     ErrorCode,
 )
-from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import CredentialId, PersonId
-from appliance.domain.keys import KeyMode, KeyReference, TokenRole
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.keys.hsm_keys import KeyMode, KeyReference, TokenRole
+from appliance.domain.people.identity import Credential, Person
+from appliance.domain.pki.trust_store import AnchorPurpose
 from appliance.domain.vocab import CredentialState, StatementFault
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.validation.credential_statement import Authorities, read_statement
 from appliance.pki.validation.trust_anchors import Trust
+from appliance.record.unit_of_work import Database, Transaction
 
 OwnFiles = Callable[[], tuple[bytes | None, bytes | None]]
 """Reads the installation's root and CA, DER; None for one that is not made yet."""

@@ -11,11 +11,8 @@ from typing import Final
 import structlog
 from cryptography import x509
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
-from appliance.domain.certificates import is_outside, serial_text
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.credentials import CredentialView
 from appliance.domain.errors import (
     CHAIN_IN_USE,
     ApplianceError,
@@ -23,10 +20,12 @@ from appliance.domain.errors import (
     ChainRefusedError,
     ErrorCode,
 )
-from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId, TaskId
+from appliance.domain.keys.credentials import CredentialView
+from appliance.domain.people.identity import Credential
+from appliance.domain.pki.certificates import is_outside, serial_text
+from appliance.domain.pki.trust_store import AnchorPurpose
 from appliance.domain.ports import PdfInspector
-from appliance.domain.trust_store import AnchorPurpose
 from appliance.domain.vocab import CredentialState, EventKind, RevocationReason
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
@@ -37,6 +36,7 @@ from appliance.pki.validation.path_validation import CheckedChain, Expected, che
 from appliance.pki.validation.sample_report import demand_valid, judging
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.pki.validation.trust_store import FormerCertificateStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.signing.activations.activation_store import ActivationStore
 
 _log = structlog.get_logger(__name__)

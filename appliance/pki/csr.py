@@ -18,15 +18,13 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from appliance.core.background import Shielded
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.activation import ActivationKey, CsrBinding
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import TaskClaim
-from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import CredentialId, TaskId, new_id
+from appliance.domain.people.identity import Credential, Person
 from appliance.domain.requests.request import Signer
+from appliance.domain.signing.activation import ActivationKey, CsrBinding
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.domain.vocab import CredentialState, EventKind, TaskKind, TaskState
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_events import task_created, task_event
@@ -36,6 +34,8 @@ from appliance.keys.key_facts import KeyFacts
 from appliance.keys.password_attempts import PasswordAttempts
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
+from appliance.system.background import Shielded
 
 _log = structlog.get_logger(__name__)
 

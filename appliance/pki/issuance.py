@@ -9,15 +9,13 @@ Source: design §4 "Enrolment", "Password".
 
 from dataclasses import dataclass
 
-from appliance.core.background import Shielded
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.activation import ActivationKey
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
-from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.keys.hsm_keys import KeyAlgorithm
+from appliance.domain.people.identity import SigningSecret
 from appliance.domain.requests.request import Signer
+from appliance.domain.signing.activation import ActivationKey
 from appliance.domain.vocab import (
     PersonState,
     TaskKind,
@@ -34,6 +32,8 @@ from appliance.keys.signing_password import (
     normalize,
 )
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
+from appliance.system.background import Shielded
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import Sealer
 from appliance.pki.revocation_pins import NewPin
 from appliance.pki.validation.trust_store import RevocationPinStore
+from appliance.record.unit_of_work import Database
 
 LIFE: Final = timedelta(minutes=10)
 _LONGEST: Final = 1024

@@ -19,20 +19,15 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 
-from appliance.core.unit_of_work import Database
-from appliance.domain.certificates import (
-    STATUS_KINDS,
-    Crl,
-    OcspAnswer,
-    serial_text,
-)
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.pki.certificates import STATUS_KINDS, Crl, OcspAnswer, serial_text
 from appliance.domain.vocab import CertificateState
 from appliance.pki.ca_certificates import AuthorityFiles, read_authority
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication import Publishing
 from appliance.pki.publication_store import PublicationStore
+from appliance.record.unit_of_work import Database
 from appliance.settings import Settings, SettingsError
 
 _T = TypeVar("_T")

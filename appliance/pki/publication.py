@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
-from appliance.domain.certificates import (
+from appliance.domain.audit.record import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import CredentialId, TaskId, new_id
+from appliance.domain.pki.certificates import (
     AnswerDraft,
     CertificateRecord,
     Crl,
@@ -23,11 +25,8 @@ from appliance.domain.certificates import (
     Revoking,
     revoked_entry,
 )
-from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import TaskClaim
-from appliance.domain.ids import CredentialId, TaskId, new_id
 from appliance.domain.ports import WorkNotifier
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
@@ -44,6 +43,7 @@ from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
 from appliance.pki.revocation_builder import RevocationBuilder
 from appliance.pki.revocation_store import RevocationStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.settings import PkiSettings
 
 _KEPT: Final = timedelta(days=1)

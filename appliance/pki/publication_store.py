@@ -20,11 +20,10 @@ from sqlalchemy import (
     update,
 )
 
-from appliance.core.database.tables import certificate, crl, ocsp_response
-from appliance.core.database.types import Instant
-from appliance.core.database.upsert import insert_into
-from appliance.core.unit_of_work import Store
-from appliance.domain.certificates import (
+from appliance.database.tables import certificate, crl, ocsp_response
+from appliance.database.types import Instant
+from appliance.database.upsert import insert_into
+from appliance.domain.pki.certificates import (
     STATUS_KINDS,
     CertificateRecord,
     Crl,
@@ -32,6 +31,7 @@ from appliance.domain.certificates import (
 )
 from appliance.domain.vocab import CertificateState
 from appliance.pki.certificate_store import record_of
+from appliance.record.unit_of_work import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,12 @@ Source: design §6.
 
 from dataclasses import dataclass, replace
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.certificates import CertificateRecord
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import TaskClaim
-from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import CredentialId
+from appliance.domain.people.identity import Credential, Person
+from appliance.domain.pki.certificates import CertificateRecord
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.domain.vocab import (
     CredentialState,
     EventKind,
@@ -23,6 +22,7 @@ from appliance.keys.hsm_task_events import task_event
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.signing.activations.activation_store import ActivationStore
 
 

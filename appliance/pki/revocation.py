@@ -10,12 +10,11 @@ Source: RFC 5280, 3.3 and 5.3.1; design §6.
 
 from cryptography import x509
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
-from appliance.domain.certificates import parse_serial, serial_text
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
+from appliance.domain.pki.certificates import parse_serial, serial_text
 from appliance.domain.vocab import (
     CertificateState,
     CredentialState,
@@ -29,6 +28,7 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.revocation_store import RevocationStore
 from appliance.pki.validation.certificate_rules import name_of
+from appliance.record.unit_of_work import Database, Transaction
 
 _BATCH = 100
 _REASONS = {reason.value: reason for reason in RevocationReason}

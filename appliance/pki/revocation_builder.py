@@ -8,18 +8,18 @@ Source: RFC 5280, 5; RFC 6960; RFC 5019.
 from collections.abc import Sequence
 from datetime import timedelta
 
-from appliance.core.unit_of_work import Transaction
-from appliance.domain.certificates import (
+from appliance.domain.clock import Clock
+from appliance.domain.pki.certificates import (
     AnswerDraft,
     CertificateRecord,
     Crl,
     CrlDraft,
     RevokedEntry,
 )
-from appliance.domain.clock import Clock
 from appliance.domain.vocab import CertificateState
 from appliance.pki.publication_store import PublicationStore
 from appliance.pki.revocation_store import RevocationStore
+from appliance.record.unit_of_work import Transaction
 from appliance.settings import PkiSettings
 
 

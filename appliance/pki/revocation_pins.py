@@ -13,15 +13,15 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Final
 
-from appliance.core.secrets.password_hashing import Passwords
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind, PersonState
+from appliance.keys.password_hashing import Passwords
 from appliance.people.person_store import PersonStore
 from appliance.pki.validation.trust_store import RevocationPinStore
+from appliance.record.unit_of_work import Database, Transaction
 
 _LETTERS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Without I, L, O and U, which are read wrong. Source: Crockford's Base32."""

@@ -5,11 +5,11 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, select, update
 
-from appliance.core.database.tables import certificate, hsm_task
-from appliance.core.unit_of_work import Store
-from appliance.domain.certificates import RevokedEntry
+from appliance.database.tables import certificate, hsm_task
 from appliance.domain.ids import CredentialId, TaskId
+from appliance.domain.pki.certificates import RevokedEntry
 from appliance.domain.vocab import CertificateState, RevocationReason, TaskState
+from appliance.record.unit_of_work import Store
 
 _REVOKING = certificate.c.state == CertificateState.REVOKING.value
 _OWN = certificate.c.credential.is_(None)

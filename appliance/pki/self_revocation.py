@@ -10,13 +10,12 @@ Source: research "Login, OTP"; RFC 3647, 4.9.
 
 from typing import Final
 
-from appliance.core.rate_limit import Attempt, Throttle
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.admission.login_throttle import Attempt, Throttle
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import parse_cuil
 from appliance.domain.ids import PersonId
-from appliance.domain.login import AttemptKind
+from appliance.domain.people.identity import parse_cuil
+from appliance.domain.people.login import AttemptKind
 from appliance.domain.ports import LookupIndex
 from appliance.domain.vocab import CredentialState, EventKind, RevocationReason
 from appliance.keys.credential_store import CredentialStore
@@ -25,6 +24,7 @@ from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.revocation import Revocations
 from appliance.pki.revocation_pins import RevocationPins
 from appliance.pki.validation.trust_store import RevocationPinStore
+from appliance.record.unit_of_work import Database, Transaction
 
 _ACCOUNT: Final = "revocation-account"
 _NOBODY: Final = PersonId("")

@@ -8,9 +8,7 @@ import hashlib
 from dataclasses import replace
 from datetime import datetime
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.certificates import CertificateRecord, StatusKind
-from appliance.domain.verification import (
+from appliance.domain.documents.verification import (
     YES,
     Answer,
     Check,
@@ -19,8 +17,10 @@ from appliance.domain.verification import (
     VerificationReport,
     revoked,
 )
+from appliance.domain.pki.certificates import CertificateRecord, StatusKind
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.validation.external_status_store import ExternalStatusStore
+from appliance.record.unit_of_work import Database, Transaction
 
 
 class SignerRevocations:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
-from appliance.domain.reconciliation import (
+from appliance.domain.audit.reconciliation import (
     CertificateRow,
     Check,
     CredentialRow,

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from appliance.core.unit_of_work import Database
-from appliance.domain.reconciliation import (
+from appliance.domain.audit.reconciliation import (
     CertificateRow,
     CredentialRow,
     Event,
@@ -33,6 +32,7 @@ from appliance.reconciliation import request_rules
 from appliance.reconciliation.person_rules import CAUSES, EFFECTS, judge_person
 from appliance.reconciliation.reconciliation_store import Place, ReconciliationStore
 from appliance.reconciliation.request_rules import judge_request
+from appliance.record.unit_of_work import Database
 
 _STEP: Final = 200
 """Requests that are read at once."""

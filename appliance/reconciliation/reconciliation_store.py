@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sqlalchemy import Row, Select, Text, and_, func, or_, select, type_coerce
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     activation,
     activation_item,
     audit_event,
@@ -21,9 +21,7 @@ from appliance.core.database.tables import (
     signature_request,
     signed_document,
 )
-from appliance.core.unit_of_work import Store
-from appliance.domain.certificates import serial_text
-from appliance.domain.reconciliation import (
+from appliance.domain.audit.reconciliation import (
     CertificateRow,
     CredentialRow,
     Event,
@@ -31,6 +29,7 @@ from appliance.domain.reconciliation import (
     RequestHistory,
     Version,
 )
+from appliance.domain.pki.certificates import serial_text
 from appliance.domain.vocab import (
     CertificateKind,
     EventKind,
@@ -38,6 +37,7 @@ from appliance.domain.vocab import (
     ItemState,
     RequestState,
 )
+from appliance.record.unit_of_work import Store
 
 Place = tuple[datetime, str, int]
 """Of a row of the audit, by time: at, writer, number."""

@@ -5,7 +5,13 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
-from appliance.domain.reconciliation import Check, Event, Finding, Item, RequestHistory
+from appliance.domain.audit.reconciliation import (
+    Check,
+    Event,
+    Finding,
+    Item,
+    RequestHistory,
+)
 from appliance.domain.vocab import EventKind
 from appliance.reconciliation.writers import SKEW, wrong_writer
 

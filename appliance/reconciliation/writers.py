@@ -3,8 +3,8 @@
 from datetime import timedelta
 from typing import Final
 
-from appliance.core.database.row_policies import GUARDED
-from appliance.domain.reconciliation import Check, Event, Finding
+from appliance.database.row_policies import GUARDED
+from appliance.domain.audit.reconciliation import Check, Event, Finding
 
 SKEW: Final = timedelta(seconds=10)
 """Most that the clocks of two hosts that are ready differ: 5 s each from the

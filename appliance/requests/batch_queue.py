@@ -25,14 +25,9 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from appliance.core.database.tables import (
-    batch_document,
-    batch_preparation,
-    integrator,
-)
-from appliance.core.database.types import Instant
-from appliance.core.leased_queue import LeasedQueue
-from appliance.domain.documents import CameDocument
+from appliance.database.tables import batch_document, batch_preparation, integrator
+from appliance.database.types import Instant
+from appliance.domain.documents.inspected import CameDocument
 from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
@@ -40,14 +35,15 @@ from appliance.domain.errors import (
     error_to_json,
 )
 from appliance.domain.ids import DocumentId, IntegratorId, RequestBatchId
-from appliance.domain.requests.preset import SignaturePreset, WishedPreset
-from appliance.domain.requests.request_batch import (
+from appliance.domain.requests.backend_batch import (
     BatchToPrepare,
     DocumentToPrepare,
     RequestBatch,
     SettledDocument,
 )
+from appliance.domain.requests.preset import SignaturePreset, WishedPreset
 from appliance.domain.vocab import SignatureLevel
+from appliance.record.leased_queue import LeasedQueue
 
 ATTEMPTS: Final = 5
 """Claims without progress after which a batch seems to kill workers."""

@@ -11,10 +11,10 @@ Source: docs/webhooks.md "What arrives".
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from appliance.core.unit_of_work import Transaction
 from appliance.domain.ids import RequestBatchId, RequestId
 from appliance.domain.integrators.events import TellableEvent
 from appliance.domain.vocab import EventKind
+from appliance.record.unit_of_work import Transaction
 from appliance.requests.endings_store import EndingsStore
 from appliance.requests.request_batch_store import RequestBatchStore
 

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from sqlalchemy import Column, exists, insert, select, true
 
-from appliance.core.database.tables import integrator_event, signature_request
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import integrator_event, signature_request
 from appliance.domain.ids import ProcessId, RequestBatchId, RequestId
 from appliance.domain.integrators.events import TellableEvent
 from appliance.domain.requests.request import UNFINISHED
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.record.unit_of_work import Store
 
 _R: Final = signature_request.c
 _E: Final = integrator_event.c

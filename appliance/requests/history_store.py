@@ -5,12 +5,12 @@ from typing import Final
 
 from sqlalchemy import select
 
-from appliance.core.database.tables import integrator_event
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import integrator_event
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.history import RequestEvent
 from appliance.domain.requests.told_names import EVENT_NAMES
 from appliance.domain.vocab import EventKind
+from appliance.record.unit_of_work import Store
 
 MOST_EVENTS: Final = 500
 """Events that are told at once."""

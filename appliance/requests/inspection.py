@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from appliance.core.unit_of_work import Database
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.clock import Clock
-from appliance.domain.documents import Inspection, as_it_came
+from appliance.domain.documents.inspected import Inspection, as_it_came
 from appliance.domain.ids import DocumentId, IntegratorId, new_id
 from appliance.domain.ports import BlobStore, PdfInspector
-from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.requests.intake import StoredDocument
 from appliance.domain.requests.request import UNFINISHED, RequestView
+from appliance.record.unit_of_work import Database
 
 
 class Inspections:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_bytes import sha256_of
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.examination import Examination, Examined
@@ -16,7 +15,7 @@ from appliance.documents.known_findings import KnownFindings
 from appliance.documents.passing_document_store import PassingDocumentStore
 from appliance.documents.passing_documents import Keeping, PassingDocuments
 from appliance.domain.clock import Clock
-from appliance.domain.documents import NAME_BYTES, Inspection
+from appliance.domain.documents.inspected import NAME_BYTES, Inspection
 from appliance.domain.errors import (
     NOT_OF_WHAT_CAME,
     SIGNER_REPEATED,
@@ -26,14 +25,15 @@ from appliance.domain.errors import (
     ErrorCode,
     SignersInvalidError,
 )
-from appliance.domain.identity import Integrator, Person, format_cuil
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
+from appliance.domain.people.identity import Integrator, Person, format_cuil
 from appliance.domain.ports import BlobMaintenance, DocumentBytes, PdfInspector
+from appliance.domain.requests.intake import StoredDocument
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
-from appliance.domain.requests.new_request import StoredDocument
 from appliance.domain.text.unicode_nfc import nfc
 from appliance.people.person_store import PersonStore
 from appliance.people.signer_for_tests_store import seen_by
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.inspection import Inspections
 from appliance.requests.recording import NewProcess, NewSigner, record
 from appliance.settings import DocumentSettings

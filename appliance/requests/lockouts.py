@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from appliance.documents.docmdp_policy import lockout
-from appliance.domain.documents import SigningFacts
+from appliance.domain.documents.inspected import SigningFacts
 from appliance.domain.requests.preset import SignaturePreset
 
 

@@ -10,28 +10,28 @@ import math
 from datetime import datetime
 from typing import Final
 
+from appliance.admission.work_owner import working_for
 from appliance.appearance.content import Stamping
-from appliance.core.unit_of_work import Database
-from appliance.core.work_owner import working_for
 from appliance.documents.docmdp_policy import check_permitted
 from appliance.domain.appearance.details import StampDetails
 from appliance.domain.appearance.geometry import as_seen
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.clock import Clock
-from appliance.domain.documents import Inspection, TextSearch
+from appliance.domain.documents.inspected import Inspection, TextSearch
 from appliance.domain.errors import (
     ANCHOR_BEYOND,
     ApplianceError,
     ErrorCode,
     PageOutOfRangeError,
 )
-from appliance.domain.identity import Person
+from appliance.domain.people.identity import Person
 from appliance.domain.ports import BlobStore, DocumentBytes, PdfInspector
-from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.requests.intake import StoredDocument
 from appliance.domain.requests.preset import Anchor, SignaturePreset, WishedPreset
 from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import Restriction
+from appliance.record.unit_of_work import Database
 
 _NEAR_PT: Final = 0.001
 """As near to a whole point as a sum of floats may come and still mean it."""

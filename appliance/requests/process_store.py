@@ -21,14 +21,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     credential,
     person,
     signature_request,
     signing_process,
     signing_secret,
 )
-from appliance.core.unit_of_work import Store, Transaction
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
     MAX_REQUEST_ID,
@@ -45,8 +44,9 @@ from appliance.domain.requests.process import (
     SignerShown,
     SigningProcess,
 )
-from appliance.domain.signer_bars import Validity, bar_of
+from appliance.domain.requests.signer_bars import Validity, bar_of
 from appliance.domain.vocab import CredentialState, PersonState, RequestState
+from appliance.record.unit_of_work import Store, Transaction
 from appliance.requests.request_store import RequestStore, note_columns, numbered_about
 from appliance.requests.turn_store import turn_of
 

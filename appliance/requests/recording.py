@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from appliance.core.unit_of_work import Transaction
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, ProcessId, RequestBatchId, RequestId
+from appliance.domain.requests.intake import NewRequest, StoredDocument
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
-from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.process import NO_NOTE, NamedBy, ProcessNote
 from appliance.domain.vocab import EventKind
+from appliance.record.unit_of_work import Transaction
 from appliance.requests.request_store import RequestStore
 
 

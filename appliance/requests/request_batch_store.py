@@ -8,16 +8,15 @@ from typing import Any, Final
 from sqlalchemy import Row, Select, delete, func, insert, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     document,
     person,
     request_batch,
     signature_request,
     signing_process,
 )
-from appliance.core.unit_of_work import Store
 from appliance.documents.document_store import repair_columns, repair_in, with_repair
-from appliance.domain.documents import as_it_came, inspection_from_json
+from appliance.domain.documents.inspected import as_it_came, inspection_from_json
 from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
@@ -31,18 +30,19 @@ from appliance.domain.ids import (
     RequestBatchId,
     RequestId,
 )
-from appliance.domain.requests.preset import SignaturePreset, effective
-from appliance.domain.requests.process import NamedBy, SignerShown
-from appliance.domain.requests.request_batch import (
+from appliance.domain.requests.backend_batch import (
     BatchDocument,
     BatchMember,
     BatchStanding,
     RequestBatch,
     to_be_opened,
 )
+from appliance.domain.requests.preset import SignaturePreset, effective
+from appliance.domain.requests.process import NamedBy, SignerShown
 from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import BatchState, Openings, RequestState
+from appliance.record.unit_of_work import Store
 from appliance.requests.process_store import note_of
 from appliance.requests.request_store import note_columns
 

@@ -27,16 +27,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     document,
     integrator,
     signature_request,
     signed_document,
     signing_process,
 )
-from appliance.core.unit_of_work import Store
 from appliance.documents.document_store import repair_columns, repair_in, with_repair
-from appliance.domain.documents import as_it_came, inspection_from_json
+from appliance.domain.documents.inspected import as_it_came, inspection_from_json
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
     IntegratorId,
@@ -46,9 +45,9 @@ from appliance.domain.ids import (
     RequestId,
     new_id,
 )
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.requests.intake import FRAME_ORIGIN, NewRequest
 from appliance.domain.requests.levels import ProfileWishes
-from appliance.domain.requests.new_request import FRAME_ORIGIN, NewRequest
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.process import NO_NOTE, NamedBy, ProcessNote
 from appliance.domain.requests.request import (
@@ -59,6 +58,7 @@ from appliance.domain.requests.request import (
     check_move,
 )
 from appliance.domain.vocab import RequestState, SignatureLevel, TimestampPolicy
+from appliance.record.unit_of_work import Store
 
 _Word = TypeVar("_Word", bound=StrEnum)
 _SKEW: Final = timedelta(hours=1)

@@ -11,12 +11,12 @@ from typing import Final
 
 from sqlalchemy import bindparam, select, update
 
-from appliance.core.database.tables import shown_document
-from appliance.core.database.upsert import insert_into
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import shown_document
+from appliance.database.upsert import insert_into
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.request import UNFINISHED, RequestView
 from appliance.domain.vocab import RequestState
+from appliance.record.unit_of_work import Store
 
 _OF: Final = select(shown_document).where(
     shown_document.c.request.in_(bindparam("requests", expanding=True))

@@ -14,11 +14,11 @@ from sqlalchemy import (
     update,
 )
 
-from appliance.core.database.tables import document, signature_request
-from appliance.core.unit_of_work import Store, Transaction
+from appliance.database.tables import document, signature_request
 from appliance.domain.ids import DocumentId, RequestId
 from appliance.domain.requests.request import UNFINISHED, RequestView
 from appliance.domain.vocab import RequestState
+from appliance.record.unit_of_work import Store, Transaction
 from appliance.requests.request_store import RequestStore, holds
 
 _UNFINISHED: Final = [state.value for state in UNFINISHED]

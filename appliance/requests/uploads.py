@@ -9,21 +9,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from appliance.core.idempotency_store import IdempotencyStore
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_bytes import sha256_of, size_of
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.passing_document_store import PassingDocumentStore
 from appliance.documents.passing_documents import Keeping
 from appliance.documents.uploaded_document_store import UploadedDocumentStore
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, UploadId, is_id, new_id
 from appliance.domain.ports import BlobStore, DocumentBytes, DocumentStream
-from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.requests.intake import StoredDocument
 from appliance.domain.requests.uploads import UploadedDocument, UploadOrder
 from appliance.domain.vocab import EventKind
+from appliance.record.idempotency_store import IdempotencyStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.intake import Intake, check_file_name, files_of, stored_as
 from appliance.settings import DocumentSettings
 

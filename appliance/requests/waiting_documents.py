@@ -9,13 +9,13 @@ Names no document: it is for pages that say where to sign, and not what.
 from dataclasses import dataclass
 from typing import Final
 
-from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.ids import IntegratorId, PersonId
 from appliance.domain.integrators.sign_urls import sign_link_to
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import RequestState
 from appliance.integrators.integrator_store import IntegratorStore
+from appliance.record.unit_of_work import Database
 from appliance.requests.request_store import RequestStore
 
 _LOOKED_AT: Final = 100

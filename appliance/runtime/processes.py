@@ -13,10 +13,10 @@ import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from pathlib import Path
 
-from appliance.core.system.held_listeners import take_held
-from appliance.core.system.passed_sockets import passed_listener
-from appliance.core.system.port_holders import holder_of
 from appliance.settings import SettingsError
+from appliance.system.held_listeners import take_held
+from appliance.system.passed_sockets import passed_listener
+from appliance.system.port_holders import holder_of
 
 SUPERVISED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT})
 """Signals that the parent of `rubrica up` blocks; each child unblocks them."""

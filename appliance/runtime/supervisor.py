@@ -22,7 +22,6 @@ from typing import Final
 
 import structlog
 
-from appliance.core.system.held_listeners import close_held
 from appliance.runtime.hang_watchdog import CallWatch, watch_path
 from appliance.runtime.logging import configure_logging
 from appliance.runtime.process_title import set_title
@@ -30,6 +29,7 @@ from appliance.runtime.processes import SUPERVISED, bind, die_with_parent, hold_
 from appliance.runtime.redis_process import start_redis
 from appliance.runtime.shared_heap import share_heap
 from appliance.settings import FACES, METRICS, Settings, SettingsError
+from appliance.system.held_listeners import close_held
 
 _log = structlog.get_logger(__name__)
 RunRole = Callable[[Settings, int, socket.socket | None], int]

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from pydantic import Field, field_validator
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from appliance.domain.text.urls import read_address
 from appliance.settings.section import Seconds, Section
 

@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from appliance.domain.keys import KeyAlgorithm, KeyMode
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, KeyMode
 from appliance.settings.section import Seconds, Section
 
 

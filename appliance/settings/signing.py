@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from appliance.domain.requests.levels import INTERNAL, TSA_NAMES_MOST
 from appliance.domain.vocab import SignatureLevel, StampDesign, TimestampPolicy
 from appliance.settings.section import Seconds, Section

@@ -5,13 +5,13 @@ from typing import Final
 
 from sqlalchemy import delete, select
 
-from appliance.core.database.tables import signing_batch
-from appliance.core.database.upsert import insert_into
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import signing_batch
+from appliance.database.upsert import insert_into
 from appliance.domain.errors import error_from_json, error_to_json
 from appliance.domain.ids import BatchId, PersonId, RequestId
-from appliance.domain.requests.batch import BatchRow
+from appliance.domain.requests.signing_batch import BatchRow
 from appliance.domain.signing_command import SignParameters
+from appliance.record.unit_of_work import Store
 
 _FINGERPRINTS: Final = "fingerprints"
 """Beside the command's parameters: those of requests with a preset."""

@@ -12,32 +12,32 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.activation import (
+from appliance.domain.appearance.details import LogoPicture
+from appliance.domain.audit.record import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.documents.inspected import Inspection
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId
+from appliance.domain.people.identity import Credential, Person
+from appliance.domain.pki.outside_material import JobKind, WantedMaterial
+from appliance.domain.ports import CompletionNotifier
+from appliance.domain.requests.levels import Upkeep
+from appliance.domain.requests.request import RequestView, SignedDocumentView
+from appliance.domain.signing.activation import (
     ActivationDocument,
     Claim,
     IntentRow,
     LeasePolicy,
 )
-from appliance.domain.appearance.details import LogoPicture
-from appliance.domain.audit import AuditEvent
-from appliance.domain.clock import Clock
-from appliance.domain.documents import Inspection
-from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import slot_host
-from appliance.domain.identity import Credential, Person
-from appliance.domain.ids import PersonId
-from appliance.domain.outside_material import JobKind, WantedMaterial
-from appliance.domain.ports import CompletionNotifier
-from appliance.domain.requests.levels import Upkeep
-from appliance.domain.requests.request import RequestView, SignedDocumentView
+from appliance.domain.signing.hsm_tasks import slot_host
 from appliance.domain.vocab import EventKind, ItemState, RequestState
 from appliance.integrators.logo_store import LogoStore
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.key_facts import KeyFacts
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_queue import (

@@ -6,8 +6,8 @@ that hosts of this version and of the one before can sign the same activation.
 Source: design §4 "Activation keys"; docs/keys.md "From the password to the key".
 """
 
-from appliance.domain.activation import ActivationKey, Seal
-from appliance.domain.consent import Consent
+from appliance.domain.signing.activation import ActivationKey, Seal
+from appliance.domain.signing.consent import Consent
 from appliance.keys.key_encryption import seal_to_each
 
 

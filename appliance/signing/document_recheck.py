@@ -13,8 +13,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from appliance.core.unit_of_work import Database
 from appliance.documents.document_store import DocumentKeyStore
+from appliance.domain.documents.verification import (
+    Answer,
+    Check,
+    CheckCode,
+    SignatureReport,
+    VerificationReport,
+)
 from appliance.domain.errors import (
     ApplianceError,
     DocumentAlteredError,
@@ -26,14 +32,8 @@ from appliance.domain.errors import (
 from appliance.domain.ids import RequestId
 from appliance.domain.ports import BlobStore
 from appliance.domain.requests.kept_documents import KeptDocument, Selection
-from appliance.domain.verification import (
-    Answer,
-    Check,
-    CheckCode,
-    SignatureReport,
-    VerificationReport,
-)
 from appliance.pki.signer_revocations import is_ours
+from appliance.record.unit_of_work import Database
 from appliance.signing.recheck_store import RecheckStore
 
 Verify = Callable[[bytes], Awaitable[VerificationReport]]

@@ -17,19 +17,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
+from appliance.domain.documents.verification import SignatureReport, VerificationReport
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
-from appliance.domain.identity import cuil_of
 from appliance.domain.ids import IntegratorId, RequestId
+from appliance.domain.people.identity import cuil_of
 from appliance.domain.ports import BlobMaintenance
 from appliance.domain.requests.levels import SignatureProfile, Upkeep, reaches
 from appliance.domain.requests.request import RequestView, SignedDocumentView
-from appliance.domain.verification import SignatureReport, VerificationReport
 from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from appliance.signing.signing_order import SigningOrder

@@ -11,20 +11,18 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Final
 
-from appliance.core.idempotency_store import IdempotencyStore
-from appliance.core.login_attempt_store import LoginAttemptStore
-from appliance.core.unit_of_work import Database, Transaction
+from appliance.admission.login_attempt_store import LoginAttemptStore
 from appliance.documents.download_link_store import DownloadLinkStore
-from appliance.domain.activation import (
+from appliance.domain.audit.record import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ErrorCode
+from appliance.domain.pki.outside_material import MaterialKind
+from appliance.domain.ports import CompletionNotifier
+from appliance.domain.signing.activation import (
     ActivationDocument,
     ActivationFormat,
     Overdue,
 )
-from appliance.domain.audit import AuditEvent
-from appliance.domain.clock import Clock
-from appliance.domain.errors import ErrorCode
-from appliance.domain.outside_material import MaterialKind
-from appliance.domain.ports import CompletionNotifier
 from appliance.domain.vocab import (
     ActivationState,
     EventKind,
@@ -37,6 +35,8 @@ from appliance.keys.hsm_tasks import TASK_ATTEMPTS
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.people.console_user_store import ConsoleUserStore
 from appliance.pki.validation.external_status_store import ExternalStatusStore
+from appliance.record.idempotency_store import IdempotencyStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from appliance.signing.activations.activation_store import ActivationStore

@@ -9,15 +9,15 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.outside_material import JobKind, WantedMaterial
+from appliance.domain.pki.outside_material import JobKind, WantedMaterial
 from appliance.domain.requests.levels import Upkeep, UpkeepClaim, UpkeepCount
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, SignatureLevel
+from appliance.record.unit_of_work import Database
 from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from appliance.signing.outside_material_store import OutsideMaterialStore

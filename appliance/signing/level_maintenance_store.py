@@ -16,16 +16,12 @@ from sqlalchemy import (
     update,
 )
 
-from appliance.core.database.tables import (
-    level_upkeep,
-    outside_job,
-    signature_request,
-)
-from appliance.core.leased_queue import LeasedQueue
+from appliance.database.tables import level_upkeep, outside_job, signature_request
 from appliance.domain.ids import IntegratorId, RequestId, new_id
-from appliance.domain.outside_material import JobKind
+from appliance.domain.pki.outside_material import JobKind
 from appliance.domain.requests.levels import INTERNAL, Upkeep, UpkeepClaim, UpkeepCount
 from appliance.domain.vocab import SignatureLevel
+from appliance.record.leased_queue import LeasedQueue
 
 UPKEEPS_MOST: Final = 32
 """Documents at a time for whose upkeep something is fetched."""

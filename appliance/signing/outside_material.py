@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ErrorCode
-from appliance.domain.outside_material import (
+from appliance.domain.pki.outside_material import (
     Draft,
     JobClaim,
     Material,
     MaterialState,
 )
+from appliance.record.unit_of_work import Database
 from appliance.settings import SigningSettings
 from appliance.signing.activations.activation_queue import NEGLECTED
 from appliance.signing.outside_material_store import OutsideMaterialStore

@@ -20,16 +20,15 @@ from sqlalchemy import (
     update,
 )
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     activation,
     level_upkeep,
     outside_job,
     outside_material,
 )
-from appliance.core.database.upsert import insert_into
-from appliance.core.leased_queue import LeasedQueue
-from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.outside_material import (
+from appliance.database.upsert import insert_into
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.pki.outside_material import (
     Draft,
     JobClaim,
     JobKind,
@@ -39,6 +38,7 @@ from appliance.domain.outside_material import (
     WantedMaterial,
 )
 from appliance.domain.vocab import ActivationState
+from appliance.record.leased_queue import LeasedQueue
 
 _M: Final = outside_material.c
 _J: Final = outside_job.c

@@ -4,10 +4,10 @@ from typing import Any
 
 from sqlalchemy import Select, exists, func, select
 
-from appliance.core.database.tables import signature_request, signed_document
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import signature_request, signed_document
 from appliance.domain.ids import IntegratorId, ProcessId, RequestId
 from appliance.domain.requests.kept_documents import KeptDocument, Selection
+from appliance.record.unit_of_work import Store
 
 _newer = signed_document.alias("newer")
 _first = signed_document.alias("first")

@@ -10,12 +10,12 @@ from typing import Final
 
 import structlog
 
-from appliance.core.unit_of_work import Database
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.record.unit_of_work import Database
 from appliance.requests.inspection import Inspections
 from appliance.requests.request_store import RequestStore
 from appliance.signing.signing_order import end_rest

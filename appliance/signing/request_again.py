@@ -3,15 +3,15 @@
 from dataclasses import replace
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
-from appliance.domain.documents import Repair, as_it_came
+from appliance.domain.documents.inspected import Repair, as_it_came
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.ports import BlobStore
-from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.requests.intake import StoredDocument
 from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import RequestState
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.intake import Intake, stored_as
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.recording import NewProcess, NewSigner, record

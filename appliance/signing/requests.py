@@ -6,13 +6,12 @@ A request of somebody else is as absent as one that does not exist.
 from collections.abc import Collection
 from typing import Final, Never
 
+from appliance.admission.work_owner import working_for
 from appliance.appearance.content import Stamping, picture_of
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.core.work_owner import working_for
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
@@ -34,6 +33,7 @@ from appliance.domain.vocab import EventKind, RequestState
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.validation.credential_statement import as_certified
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.history_store import HistoryStore
 from appliance.requests.inspection import Inspections
 from appliance.requests.process_store import ProcessStore

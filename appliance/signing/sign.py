@@ -19,30 +19,18 @@ from typing import Final
 
 from structlog.contextvars import bind_contextvars
 
+from appliance.admission.work_owner import working_for
 from appliance.appearance.content import SettledStamp, Stamping
-from appliance.core.background import Shielded
-from appliance.core.idempotency_store import IdempotencyStore
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.core.work_owner import working_for
-from appliance.domain.activation import (
-    SIGNING_PASSWORD,
-    Activation,
-    ActivationDocument,
-    ActivationKey,
-    activation_count,
-)
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.consent import ConsentSigner, consent_of
 from appliance.domain.errors import SIGNED_MEANWHILE, ApplianceError, ErrorCode
-from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
+from appliance.domain.people.identity import Credential, Person
 from appliance.domain.ports import (
     CompletionNotifier,
     Subscription,
     WorkNotifier,
 )
-from appliance.domain.requests.batch import SignBatch
 from appliance.domain.requests.levels import SignatureProfile
 from appliance.domain.requests.preset import SignaturePreset, effective
 from appliance.domain.requests.request import (
@@ -51,6 +39,15 @@ from appliance.domain.requests.request import (
     Signer,
     SignOutcome,
 )
+from appliance.domain.requests.signing_batch import SignBatch
+from appliance.domain.signing.activation import (
+    SIGNING_PASSWORD,
+    Activation,
+    ActivationDocument,
+    ActivationKey,
+    activation_count,
+)
+from appliance.domain.signing.consent import ConsentSigner, consent_of
 from appliance.domain.vocab import EventKind, PersonState, RequestState
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.password_attempts import PasswordAttempts
@@ -58,6 +55,8 @@ from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.signing_password import UnlockKeys
 from appliance.people.person_store import PersonStore
 from appliance.pki.validation.credential_statement import as_certified
+from appliance.record.idempotency_store import IdempotencyStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.request_store import RequestStore
 from appliance.requests.shown_document_store import ShownDocumentStore
 from appliance.settings import SigningSettings
@@ -73,6 +72,7 @@ from appliance.signing.signing_rules import (
     repeated,
     standing,
 )
+from appliance.system.background import Shielded
 
 _LOOK_AGAIN_S: Final = (0.5, 1.0, 2.0, 4.0)
 _EXAMINED_AGAIN: Final = 16

@@ -13,14 +13,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
 from appliance.domain.errors import BATCH_STATE, ApplianceError, ErrorCode
 from appliance.domain.ids import BatchId, PersonId, RequestBatchId, RequestId
 from appliance.domain.ports import Subscription
-from appliance.domain.requests.batch import BatchItem, BatchOutcome, BatchRow, SignBatch
 from appliance.domain.requests.request import RequestView, SignedDocumentView, Signer
+from appliance.domain.requests.signing_batch import (
+    BatchItem,
+    BatchOutcome,
+    BatchRow,
+    SignBatch,
+)
 from appliance.domain.vocab import RequestState
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore
 from appliance.settings import SigningSettings

@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from appliance.core.unit_of_work import Database
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.appearance.details import CODE_CHARACTERS, CODE_LENGTH
 from appliance.domain.appearance.text import mask_name
+from appliance.domain.documents.verification import Answer, SignatureReport
 from appliance.domain.requests.request import SignedVersion
-from appliance.domain.verification import Answer, SignatureReport
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.signature_proof import (
     SignaturePlace,

@@ -22,26 +22,26 @@ from typing import Final
 
 import structlog
 
-from appliance.core.unit_of_work import Database
 from appliance.domain.appearance.details import CODE_CHARACTERS, CODE_LENGTH
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, DocumentRefusedError
-from appliance.domain.identity import cuil_of
-from appliance.domain.ids import IntegratorId, RequestId
-from appliance.domain.ports import BlobStore, PdfInspector
-from appliance.domain.requests.request import SignedVersion
-from appliance.domain.sandbox import says_nothing
-from appliance.domain.trust_store import AnchorPurpose
-from appliance.domain.verification import (
+from appliance.domain.documents.verification import (
     Answer,
     SignatureReport,
     VerificationReport,
     worst,
 )
+from appliance.domain.errors import ApplianceError, DocumentRefusedError
+from appliance.domain.ids import IntegratorId, RequestId
+from appliance.domain.people.identity import cuil_of
+from appliance.domain.pki.trust_store import AnchorPurpose
+from appliance.domain.ports import BlobStore, PdfInspector
+from appliance.domain.requests.request import SignedVersion
+from appliance.domain.sandbox import says_nothing
 from appliance.pki.signer_revocations import SignerRevocations
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
 from appliance.pki.validation.signer_roots import SignerRoots
 from appliance.pki.validation.trust_anchors import Trust
+from appliance.record.unit_of_work import Database
 
 _log = structlog.get_logger(__name__)
 _KEPT: Final = timedelta(hours=1)

@@ -5,8 +5,8 @@ Source: decisions "Limits"; docs/api.md "List".
 
 from typing import Final
 
+from appliance.admission.call_rates import CallRates, RatePolicy, RateState
 from appliance.domain.ids import PersonId
-from appliance.integrators.call_rates import CallRates, RatePolicy, RateState
 from appliance.settings import SigningSettings
 
 _MINUTE_S: Final = 60

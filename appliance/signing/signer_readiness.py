@@ -10,17 +10,17 @@ from datetime import datetime
 
 from cryptography import x509
 
-from appliance.core.unit_of_work import Transaction
-from appliance.domain.certificates import serial_text
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Credential
 from appliance.domain.ids import PersonId
-from appliance.domain.signer_bars import Bar
+from appliance.domain.people.identity import Credential
+from appliance.domain.pki.certificates import serial_text
+from appliance.domain.requests.signer_bars import Bar
 from appliance.domain.vocab import CredentialState, PersonState
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.certificate_store import CertificateStore
+from appliance.record.unit_of_work import Transaction
 
 
 async def check_signer(

@@ -19,14 +19,13 @@ from typing import Final
 
 import structlog
 
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.documents import Inspection
+from appliance.domain.documents.inspected import Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError
 from appliance.domain.ids import DocumentId, RequestId, new_id
-from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.requests.intake import StoredDocument
 from appliance.domain.requests.process import in_signing_order
 from appliance.domain.requests.request import (
     UNFINISHED,
@@ -34,6 +33,7 @@ from appliance.domain.requests.request import (
     SignedDocumentView,
 )
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.inspection import Inspections
 from appliance.requests.request_store import RequestStore
 from appliance.requests.turn_store import TurnStore

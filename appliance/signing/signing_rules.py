@@ -10,9 +10,8 @@ from datetime import datetime
 from appliance.documents.docmdp_policy import lockout
 from appliance.domain.appearance.details import StampDetails
 from appliance.domain.errors import ApplianceError, ErrorCode, error_of_reason
-from appliance.domain.identity import Person
 from appliance.domain.ids import RequestId
-from appliance.domain.requests.batch import SignBatch
+from appliance.domain.people.identity import Person
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.request import (
     RequestView,
@@ -20,6 +19,7 @@ from appliance.domain.requests.request import (
     SignedDocumentView,
     SignOutcome,
 )
+from appliance.domain.requests.signing_batch import SignBatch
 from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import RequestState, Restriction
 from appliance.requests.presets import check_makeable

@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from appliance.domain.errors import ErrorCode
-from appliance.domain.identity import COMPARABLE
+from appliance.domain.people.identity import COMPARABLE
 from appliance.web import i18n
 
 _NUMBER: Final = re.compile(r"[0-9]+", re.ASCII)

@@ -22,7 +22,7 @@ from structlog.contextvars import bind_contextvars
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import BaseConverter
 
-from appliance.core.work_owner import STRANGERS, WORK_OWNER, WorkOwner
+from appliance.admission.work_owner import STRANGERS, WORK_OWNER, WorkOwner
 from appliance.domain.errors import (
     HEADER_OR_LENGTH,
     HEADER_REPEATED,

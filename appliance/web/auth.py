@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from quart import current_app, g, request
 
-from appliance.core.work_owner import WORK_OWNER, WorkOwner
+from appliance.admission.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.requests.request import Signer

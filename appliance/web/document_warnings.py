@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from appliance.domain.documents import Damage, FindingKind
+from appliance.domain.documents.inspected import Damage, FindingKind
 from appliance.domain.errors import (
     FIELD_LOCKED,
     FIELD_READ_ONLY,

@@ -4,7 +4,8 @@ from functools import partial
 
 from quart import request
 
-from appliance.core.system.catalogues import (
+from appliance.domain.errors import ApplianceError
+from appliance.system.catalogues import (
     DEFAULT,
     LANGUAGES,
     SHARED,
@@ -12,7 +13,6 @@ from appliance.core.system.catalogues import (
     load,
     translate,
 )
-from appliance.domain.errors import ApplianceError
 
 __all__ = [
     "DEFAULT",

@@ -1,9 +1,9 @@
 """What `rubrica up` prepares once, before it forks the roles that share it."""
 
-from appliance.core.database.engines import load_driver
-from appliance.core.system.late_imports import FACES, load_late
-from appliance.domain.new_password import load_common
+from appliance.database.engines import load_driver
+from appliance.domain.people.new_password import load_common
 from appliance.settings import Settings
+from appliance.system.late_imports import FACES, load_late
 from appliance.web import i18n
 
 

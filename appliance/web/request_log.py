@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 from quart import g, request
 
-from appliance.core import metrics
+from appliance.metrics import metrics
 from appliance.web.error_text import error_text
 
 FIELDS: Final = frozenset(

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.integrators.webhooks import WebhookAttempt, signed_headers
 from appliance.domain.ports import Sealer
@@ -19,6 +18,7 @@ from appliance.domain.vocab import (
     MessageState,
     WebhookDisabled,
 )
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.settings import WebhookSettings
 from appliance.webhooks.endpoint_secrets import FORMER, opened_secret
 from appliance.webhooks.message_queue import (

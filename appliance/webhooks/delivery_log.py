@@ -9,8 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
@@ -20,6 +19,7 @@ from appliance.domain.integrators.webhook_log import (
     Replayed,
 )
 from appliance.domain.vocab import EventKind, MessageState
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.webhooks.endpoints import demand_on, endpoint_of
 from appliance.webhooks.log_store import MessageLogStore
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from appliance.core.database.tables import webhook_endpoint
+from appliance.database.tables import webhook_endpoint
 from appliance.domain.ports import Sealer
 
 PRESENT: Final = webhook_endpoint.c.secret_sealed.name

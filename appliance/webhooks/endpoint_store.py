@@ -6,14 +6,11 @@ from typing import Any
 
 from sqlalchemy import Select, func, insert, select, update
 
-from appliance.core.database.tables import (
-    webhook_endpoint,
-    webhook_message,
-)
-from appliance.core.unit_of_work import Store
+from appliance.database.tables import webhook_endpoint, webhook_message
 from appliance.domain.ids import IntegratorId
 from appliance.domain.integrators.webhooks import WebhookEndpoint
 from appliance.domain.vocab import MessageState
+from appliance.record.unit_of_work import Store
 from appliance.webhooks.fan_out_store import webhook_endpoint_of
 
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, new_id
@@ -30,6 +29,7 @@ from appliance.domain.vocab import (
     WebhookEvent,
 )
 from appliance.integrators.api_keys import words
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.webhooks.bodies import body
 from appliance.webhooks.endpoint_address import AddressRules, check_address, host_of
 from appliance.webhooks.endpoint_secrets import FORMER, opened_secret, sealed_secret

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from appliance.core.unit_of_work import Transaction
 from appliance.domain.clock import Clock
 from appliance.domain.ids import RequestId, new_id
 from appliance.domain.integrators.events import TellableEvent
 from appliance.domain.integrators.webhooks import WebhookEndpoint, WebhookMessage
 from appliance.domain.vocab import MessageState
+from appliance.record.unit_of_work import Transaction
 from appliance.webhooks.bodies import KINDS, ProcessName, event_body
 from appliance.webhooks.fan_out_store import FanOutStore
 

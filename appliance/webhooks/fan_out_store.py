@@ -6,16 +6,16 @@ from typing import Any
 
 from sqlalchemy import Row, insert, select
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     integrator,
     signature_request,
     signing_process,
     webhook_endpoint,
     webhook_message,
 )
-from appliance.core.unit_of_work import Store
 from appliance.domain.ids import IntegratorId, ProcessId, RequestId
 from appliance.domain.integrators.webhooks import WebhookEndpoint, WebhookMessage
+from appliance.record.unit_of_work import Store
 
 
 class FanOutStore(Store):

@@ -6,16 +6,16 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Row, Select, func, or_, select, update
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     signature_request,
     webhook_attempt,
     webhook_message,
 )
-from appliance.core.unit_of_work import Store
 from appliance.domain.ids import ProcessId, RequestId
 from appliance.domain.integrators.webhook_log import DeliveryFilter, LoggedMessage
 from appliance.domain.integrators.webhooks import WebhookAttempt, WebhookMessage
 from appliance.domain.vocab import MessageState
+from appliance.record.unit_of_work import Store
 
 ATTEMPTS_SHOWN: Final = 100
 """Newest tries of one message."""

@@ -25,17 +25,17 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     integrator,
     webhook_attempt,
     webhook_endpoint,
     webhook_message,
 )
-from appliance.core.database.types import Instant
-from appliance.core.leased_queue import LeasedQueue
+from appliance.database.types import Instant
 from appliance.domain.ids import IntegratorId
 from appliance.domain.integrators.webhooks import WebhookAttempt
 from appliance.domain.vocab import MessageState, WebhookDisabled
+from appliance.record.leased_queue import LeasedQueue
 
 _M: Final = webhook_message.c
 _E: Final = webhook_endpoint.c

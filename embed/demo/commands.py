@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from appliance.core.system.held_listeners import close_held
 from appliance.settings import CommandError, load_settings
+from appliance.system.held_listeners import close_held
 from embed.demo.config import HostConfig, read_config
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from pkcs11 import Attribute, KeyType, Mechanism
 
 from appliance.domain.errors import HsmRefusedError
-from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.keys.hsm_keys import KeyAlgorithm
 from hsm_config.pkcs11 import templates
 from hsm_config.pkcs11.templates import Template
 

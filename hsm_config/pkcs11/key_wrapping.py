@@ -17,7 +17,7 @@ from pkcs11.exceptions import PKCS11Error
 from pkcs11.types import UnwrapMixin, WrapMixin
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError
-from appliance.domain.keys import KeyAlgorithm, WrapMethod, WrappedKey
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, WrapMethod, WrappedKey
 from hsm_config.pkcs11 import signatures, templates
 from hsm_config.pkcs11.errors import said_no
 from hsm_config.pkcs11.key_exposure import refuse_readable

@@ -27,7 +27,7 @@ from pkcs11.exceptions import (
 )
 
 from appliance.domain.errors import HsmRefusedError, HsmUnavailableError
-from appliance.domain.keys import TokenRole
+from appliance.domain.keys.hsm_keys import TokenRole
 from appliance.settings import HsmSettings, SettingsError, TokenSettings
 from hsm_config.pkcs11.pin import Pin
 from hsm_config.pkcs11.raw_pkcs11 import LockingLibrary

@@ -12,7 +12,7 @@ import pkcs11
 from pkcs11 import Attribute
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError, KeyNotFoundError
-from appliance.domain.keys import KeyAlgorithm, KeyReference, TokenRole
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, KeyReference, TokenRole
 from hsm_config.pkcs11 import signatures, templates
 from hsm_config.pkcs11.key_pairs import PublicKey, generate_pair, read_public, spki
 

@@ -13,13 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from appliance.core.secrets.credential_files import (
-    bits_too_open,
-    credentials,
-    given_file,
-)
-from appliance.core.secrets.pin_places import PIN_FOLDER
 from appliance.domain.vocab import Environment
+from appliance.secrets.credential_files import bits_too_open, credentials, given_file
+from appliance.secrets.pin_places import PIN_FOLDER
 from appliance.settings import SettingsError, TokenSettings
 
 AskPin: TypeAlias = Callable[[str], str]

@@ -17,7 +17,7 @@ from pkcs11 import MGF, Attribute, KeyType, Mechanism
 from pkcs11.types import SignMixin
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError
-from appliance.domain.keys import (
+from appliance.domain.keys.hsm_keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     SignatureScheme,

@@ -14,7 +14,7 @@ from pkcs11.exceptions import PKCS11Error
 from pkcs11.types import UnwrapMixin
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError
-from appliance.domain.keys import (
+from appliance.domain.keys.hsm_keys import (
     KeyAlgorithm,
     SignatureScheme,
     WrapMethod,

@@ -8,7 +8,7 @@ from pkcs11 import Mechanism
 from pkcs11.mechanisms import GCMParams
 
 from appliance.domain.errors import HsmRefusedError
-from appliance.domain.keys import WrapMethod
+from appliance.domain.keys.hsm_keys import WrapMethod
 from hsm_config.profile import HsmKeys
 
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import NameOID
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError
-from appliance.domain.keys import SignatureScheme
+from appliance.domain.keys.hsm_keys import SignatureScheme
 from appliance.settings import Settings, SettingsError, certificate_file
 from hsm_config.pkcs11.key_pairs import PublicKey
 from hsm_config.pkcs11.signatures import sign

@@ -20,7 +20,7 @@ from pkcs11 import Attribute
 from pkcs11.exceptions import ObjectHandleInvalid, PKCS11Error
 
 from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
-from appliance.domain.generation import NONE, Generation
+from appliance.domain.keys.generation import NONE, Generation
 from hsm_config.pkcs11 import objects
 from hsm_config.provisioning.signing_token import KEEP_ALIVE_ALGORITHM
 

@@ -19,7 +19,7 @@ from appliance.domain.errors import (
     HsmRefusedError,
     HsmUnavailableError,
 )
-from appliance.domain.keys import TokenRole
+from appliance.domain.keys.hsm_keys import TokenRole
 from appliance.settings import Settings
 from hsm_config.pkcs11.module import (
     Library,

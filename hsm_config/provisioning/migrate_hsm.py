@@ -19,7 +19,7 @@ from pkcs11 import Attribute
 from pkcs11.exceptions import NoSuchToken
 
 from appliance.domain.errors import HsmRefusedError, HsmUnavailableError
-from appliance.domain.keys import KeyAlgorithm, WrapMethod, WrappedKey
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, WrapMethod, WrappedKey
 from appliance.settings import Settings, SettingsError
 from hsm_config.pkcs11 import signatures
 from hsm_config.pkcs11.key_exposure import refuse_readable

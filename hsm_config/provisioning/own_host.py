@@ -4,9 +4,9 @@ The key is a file of this host and is never in the HSM: PIN and database togethe
 not make a host that fronts believe.
 """
 
-from appliance.core.secrets.host_key import fingerprint
-from appliance.core.secrets.own_host import pin_format, prepare_own_host
-from appliance.domain.activation import ActivationFormat
+from appliance.domain.signing.activation import ActivationFormat
+from appliance.secrets.host_key import fingerprint
+from appliance.secrets.own_host import pin_format, prepare_own_host
 from appliance.settings import Settings, SettingsError
 from hsm_config.provisioning.init_report import ProvisionReport
 

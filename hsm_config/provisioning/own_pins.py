@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from appliance.core.secrets.pin_places import PIN_FOLDER, FreePlaces, tokens_of
+from appliance.secrets.pin_places import PIN_FOLDER, FreePlaces, tokens_of
 from appliance.settings import ReplicaSettings, Settings, SettingsError, TokenSettings
 from hsm_config.pkcs11.pin import make_pin, replace_file
 from hsm_config.profile import load_profile

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from appliance.core.secrets.pin_places import tokens_of
+from appliance.secrets.pin_places import tokens_of
 from appliance.settings import Settings, SettingsError
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._@+=,~-]+")

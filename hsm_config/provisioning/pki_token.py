@@ -17,7 +17,7 @@ from pkcs11.exceptions import PKCS11Error
 
 from appliance.domain.clock import Clock
 from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
-from appliance.domain.keys import KeyAlgorithm, KeyReference
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, KeyReference
 from appliance.settings import Settings
 from hsm_config.pkcs11 import objects
 from hsm_config.pkcs11.module import describe

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from pkcs11.exceptions import PKCS11Error
 
 from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
-from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.keys.hsm_keys import KeyAlgorithm
 from appliance.settings import Settings
 from hsm_config.pkcs11 import objects
 from hsm_config.pkcs11.key_pairs import PublicKey

@@ -11,7 +11,7 @@ from typing import Final
 import pkcs11
 
 from appliance.domain.errors import HsmRefusedError
-from appliance.domain.generation import Generation
+from appliance.domain.keys.generation import Generation
 from appliance.settings import Settings
 from hsm_config.profile import load_profile
 from hsm_config.provisioning import generation, replicas

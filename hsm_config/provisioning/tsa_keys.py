@@ -10,7 +10,7 @@ import pkcs11
 from pkcs11 import Attribute, ObjectClass
 
 from appliance.domain.errors import KeyNotFoundError
-from appliance.domain.keys import KeyReference, TokenRole
+from appliance.domain.keys.hsm_keys import KeyReference, TokenRole
 from hsm_config.pkcs11 import objects
 from hsm_config.pkcs11.key_pairs import spki
 

@@ -6,7 +6,7 @@ Must not run in a process that has the HSM open.
 from collections.abc import Collection
 
 from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
-from appliance.domain.keys import TokenRole
+from appliance.domain.keys.hsm_keys import TokenRole
 from appliance.settings import Settings
 from hsm_config.pkcs11 import objects
 from hsm_config.pkcs11.key_pairs import spki

@@ -14,20 +14,20 @@ from typing import Final
 import pkcs11
 from pkcs11.exceptions import NoSuchToken, PKCS11Error, SessionCount
 
-from appliance.core.system.cpu_count import usable_cores
 from appliance.domain.clock import Clock, SystemClock
 from appliance.domain.errors import (
     ApplianceError,
     HsmRefusedError,
     HsmUnavailableError,
 )
-from appliance.domain.keys import KeyAlgorithm, KeyMode, TokenRole, scheme_for
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, KeyMode, TokenRole, scheme_for
 from appliance.settings import (
     HsmSettings,
     Settings,
     SettingsError,
     TokenSettings,
 )
+from appliance.system.cpu_count import usable_cores
 from hsm_config.pkcs11 import key_pairs, signatures
 from hsm_config.pkcs11.module import (
     Library,

@@ -5,11 +5,11 @@ Each function returns what is good to know, and raises where something is amiss.
 
 import pkcs11
 
-from appliance.core.secrets.admitted_hosts import listed as listed_hosts
-from appliance.core.secrets.host_key import fingerprint, key_text, read_host_key
-from appliance.core.secrets.own_host import own_name
 from appliance.domain.clock import Clock
 from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
+from appliance.secrets.admitted_hosts import listed as listed_hosts
+from appliance.secrets.host_key import fingerprint, key_text, read_host_key
+from appliance.secrets.own_host import own_name
 from appliance.settings import Settings
 from hsm_config.pkcs11 import key_pairs, objects
 from hsm_config.pkcs11.master_keys import MasterKeys

@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from pkcs11.exceptions import PKCS11Error
 
 from appliance.domain.errors import HsmRefusedError
-from appliance.domain.keys import (
+from appliance.domain.keys.hsm_keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     SignatureScheme,

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pkcs11
 
-from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, scheme_for
+from appliance.domain.keys.hsm_keys import DigestAlgorithm, KeyAlgorithm, scheme_for
 from appliance.settings import HsmSettings
 from hsm_config.pkcs11 import master_keys, signatures, templates
 from hsm_config.pkcs11.key_pairs import generate_pair

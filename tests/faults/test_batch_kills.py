@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from appliance.core.database import tables
-from appliance.domain.activation import MOST_DOCUMENTS, activation_count
+from appliance.database import tables
+from appliance.domain.signing.activation import MOST_DOCUMENTS, activation_count
 from appliance.domain.vocab import EventKind, IntentState
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.backends import BATCHES, backend_of, ready_batch

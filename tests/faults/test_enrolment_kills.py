@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.vocab import TaskState
 from appliance.keys.credential_store import CredentialStore
 from tests.support.appliance.appliance import Appliance, TestPerson

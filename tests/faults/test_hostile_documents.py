@@ -20,7 +20,7 @@ import pytest
 from appliance.bootstrap import ServiceRegistry
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.ids import DocumentId, new_id
-from appliance.domain.requests.new_request import NewRequest
+from appliance.domain.requests.intake import NewRequest
 from appliance.people.person_store import PersonStore
 from appliance.requests.intake import stored_as
 from appliance.requests.request_store import RequestStore

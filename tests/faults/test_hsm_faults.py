@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.vocab import IntentState, ItemState, RequestState
 from appliance.keys.credential_store import CredentialStore

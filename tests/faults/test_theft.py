@@ -30,21 +30,18 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sqlalchemy import Executable, Row, insert, update
 
-from appliance.core.database import tables
-from appliance.core.secrets.key_files import read_key_ring
-from appliance.core.secrets.password_hashing import HashSlots
-from appliance.domain.activation import (
-    ActivationFormat,
-    key_statement,
-)
+from appliance.database import tables
 from appliance.domain.errors import ActivationInvalidError
-from appliance.domain.identity import SigningSecret
-from appliance.domain.keys import SignatureScheme
-from appliance.domain.secrets import KeyRing
+from appliance.domain.keys.hsm_keys import SignatureScheme
+from appliance.domain.keys.versioned_secrets import KeyRing
+from appliance.domain.people.identity import SigningSecret
+from appliance.domain.signing.activation import ActivationFormat, key_statement
 from appliance.domain.vocab import RequestState
 from appliance.keys.credential_store import credential_of
 from appliance.keys.key_encryption import open_outer, open_seal, signing_key
+from appliance.keys.password_hashing import HashSlots
 from appliance.keys.signing_password import SigningPasswords, normalize
+from appliance.secrets.key_files import read_key_ring
 from hsm_config.profile import load_profile
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import sign

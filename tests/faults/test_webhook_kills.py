@@ -11,7 +11,7 @@ from sqlalchemy import insert, select
 from standardwebhooks import Webhook
 
 from appliance.bootstrap import data_sealer, open_core
-from appliance.core.database.tables import integrator, webhook_endpoint
+from appliance.database.tables import integrator, webhook_endpoint
 from appliance.domain.clock import SystemClock
 from appliance.domain.ids import new_id
 from appliance.domain.integrators.webhooks import new_secret

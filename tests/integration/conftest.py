@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from argon2 import PasswordHasher
 
-from appliance.core.secrets import password_hashing
 from appliance.domain.ids import PersonId
-from appliance.domain.keys import ResidentKey
+from appliance.domain.keys.hsm_keys import ResidentKey
 from appliance.domain.vocab import RequestState
+from appliance.keys import password_hashing
 from embed.assets import Assets, load_assets
 from tests.support.documents.software_signer import SoftwareSigner, make_signer
 from tests.support.factories import cached_hashes

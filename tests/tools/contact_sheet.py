@@ -28,7 +28,7 @@ from appliance.domain.appearance.details import (
 )
 from appliance.domain.appearance.stamp import NAMED_COLORS, lay_out
 from appliance.domain.appearance.text import StampSigner
-from appliance.domain.documents import PageBox
+from appliance.domain.documents.inspected import PageBox
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 from appliance.settings import Settings

@@ -1,4 +1,4 @@
-"""Write the table of docs/metrics.md from `appliance.core.metrics`.
+"""Write the table of docs/metrics.md from `appliance.metrics.metrics`.
 
 `python -m tests.tools.metrics_doc` does it; with `--check` nothing is written and a
 stale table is an error.
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from appliance.core.metrics import FAMILIES, Family
+from appliance.metrics.metrics import FAMILIES, Family
 from appliance.operations.metrics.exposition import OF_FILES
 from tests.tools.made_pages import between, make_page
 

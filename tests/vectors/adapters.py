@@ -12,18 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from appliance.core.database.types import JsonText
-from appliance.core.known_addresses import known_indexes
-from appliance.core.login_attempt_store import _lock_key
-from appliance.core.secrets import key_files
-from appliance.core.secrets.admitted_hosts import admit, listed
-from appliance.core.secrets.host_key import fingerprint
-from appliance.core.secrets.password_hashing import (
-    HashSlots,
-    PasswordRoot,
-    Passwords,
-)
-from appliance.core.secrets.sealed_box import LookupKey, SecretBox
+from appliance.admission.known_addresses import known_indexes
+from appliance.admission.login_attempt_store import _lock_key
+from appliance.database.types import JsonText
 from appliance.documents.document_files import (
     NewDocument,
     SealedReader,
@@ -31,7 +22,35 @@ from appliance.documents.document_files import (
     name_of,
     named_document,
 )
-from appliance.domain.activation import (
+from appliance.domain.appearance.details import StampDetails
+from appliance.domain.audit.record import AuditEvent, AuditRow, chain, first_break
+from appliance.domain.documents.inspected import (
+    FindingKind,
+    Inspection,
+    PageBox,
+    SignatureMark,
+    inspection_from_json,
+    inspection_to_json,
+    signed_name,
+    signing_facts_from_json,
+)
+from appliance.domain.ids import (
+    ActivationId,
+    CredentialId,
+    IntegratorId,
+    PersonId,
+    RequestId,
+    TaskId,
+)
+from appliance.domain.integrators.api_keys import checksum, new_api_key, read_api_key
+from appliance.domain.keys.host_statements import HostStatement
+from appliance.domain.keys.hsm_keys import DigestAlgorithm, KeyAlgorithm
+from appliance.domain.keys.versioned_secrets import KeyRing
+from appliance.domain.people.identity import SigningSecret, credential_aad
+from appliance.domain.requests.levels import SignatureProfile
+from appliance.domain.requests.preset import SignaturePreset
+from appliance.domain.requests.signing_batch import SignBatch
+from appliance.domain.signing.activation import (
     Activation,
     ActivationDocument,
     ActivationFormat,
@@ -42,35 +61,7 @@ from appliance.domain.activation import (
     epoch_start,
     key_statement,
 )
-from appliance.domain.appearance.details import StampDetails
-from appliance.domain.audit import AuditEvent, AuditRow, chain, first_break
-from appliance.domain.consent import Consent, ConsentSigner, DocumentTerms
-from appliance.domain.documents import (
-    FindingKind,
-    Inspection,
-    PageBox,
-    SignatureMark,
-    inspection_from_json,
-    inspection_to_json,
-    signed_name,
-    signing_facts_from_json,
-)
-from appliance.domain.host_statements import HostStatement
-from appliance.domain.identity import SigningSecret, credential_aad
-from appliance.domain.ids import (
-    ActivationId,
-    CredentialId,
-    IntegratorId,
-    PersonId,
-    RequestId,
-    TaskId,
-)
-from appliance.domain.integrators.api_keys import checksum, new_api_key, read_api_key
-from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm
-from appliance.domain.requests.batch import SignBatch
-from appliance.domain.requests.levels import SignatureProfile
-from appliance.domain.requests.preset import SignaturePreset
-from appliance.domain.secrets import KeyRing
+from appliance.domain.signing.consent import Consent, ConsentSigner, DocumentTerms
 from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import (
     ActivationState,
@@ -90,8 +81,13 @@ from appliance.identity import (
 from appliance.integrators.api_keys import key_purpose
 from appliance.keys.count_clearings import CountClearings
 from appliance.keys.key_encryption import lock_outer, open_outer, open_seal, seal_to
+from appliance.keys.password_hashing import HashSlots, PasswordRoot, Passwords
 from appliance.keys.signing_password import SigningPasswords, normalize
 from appliance.pki.revocation_pins import plain
+from appliance.secrets import key_files
+from appliance.secrets.admitted_hosts import admit, listed
+from appliance.secrets.host_key import fingerprint
+from appliance.secrets.sealed_box import LookupKey, SecretBox
 from embed import wire as frame_wire
 from tests.support.processes.event_loops import run_apart
 from tests.vectors.kept import Given

@@ -8,20 +8,20 @@ from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
-from appliance.core import pagination
-from appliance.core.database.types import Instant
-from appliance.core.work_owner import WorkOwner
-from appliance.domain.generation import Generation
-from appliance.domain.hsm_tasks import TaskClaim
+from appliance.admission.work_owner import WorkOwner
+from appliance.database.types import Instant
 from appliance.domain.ids import TaskId
-from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.timestamps import TimestampQuestion
+from appliance.domain.keys.generation import Generation
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.pki.timestamps import TimestampQuestion
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.domain.vocab import TaskKind
 from appliance.keys.credential_store import join, split
 from appliance.keys.hsm_task_store import _share
 from appliance.operations.backup import fingerprints, names
 from appliance.operations.backup.archive import Tally
 from appliance.pki.tsa.authority import TimestampWork, _given
+from appliance.record import pagination
 from tests.vectors.adapters import at, raw, read_json, written_json
 from tests.vectors.kept import Given
 

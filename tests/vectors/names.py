@@ -28,30 +28,25 @@ import appliance
 from admin_ui import story
 from appliance.api.app import create_api
 from appliance.cli import _EX_PIPE, EX_CONFIG, EX_TEMPFAIL, command_parser
-from appliance.core import installation_store, messaging
-from appliance.core.database import rights as granted
-from appliance.core.database import row_policies, table_version
-from appliance.core.database.tables import metadata
-from appliance.core.metrics import FAMILIES
+from appliance.database import rights as granted
+from appliance.database import row_policies, table_version
+from appliance.database.tables import metadata
 from appliance.documents.local import folder_mark
 from appliance.documents.s3 import blob_store
-from appliance.domain import (
-    certificates,
-    documents,
-    embedding,
-    keys,
-    login,
-    reconciliation,
-    sandbox,
-    timestamps,
-    trust_store,
-    vocab,
-)
+from appliance.domain import embedding, sandbox, vocab
+from appliance.domain.audit import reconciliation
+from appliance.domain.documents import inspected
 from appliance.domain.errors import SENTENCES, ErrorCode
-from appliance.domain.generation import Generation
 from appliance.domain.integrators import integrators
+from appliance.domain.keys import hsm_keys
+from appliance.domain.keys.generation import Generation
 from appliance.domain.mail import mails
+from appliance.domain.people import login
+from appliance.domain.pki import certificates, timestamps, trust_store
+from appliance.messaging import redis_link
+from appliance.metrics.metrics import FAMILIES
 from appliance.operations.metrics.exposition import OF_FILES
+from appliance.record import installation_store
 from appliance.runtime.logging import FIELDS
 from appliance.settings import Settings
 from appliance.web import i18n, problems
@@ -186,20 +181,20 @@ def words() -> dict[str, list[Any]]:
         "login_attempt.kind": login.AttemptKind,
         "login_attempt.outcome": login.AttemptOutcome,
         "outside_status.kind": certificates.StatusKind,
-        "document.findings": documents.FindingKind,
-        "document_original.damage": documents.Damage,
-        "document_repair.damage": documents.Damage,
+        "document.findings": inspected.FindingKind,
+        "document_original.damage": inspected.Damage,
+        "document_repair.damage": inspected.Damage,
         "frame states": embedding.EmbedSessionState,
         "frame legal words": embedding.LegalWord,
         "findings of the audit": reconciliation.Check,
         "trust_anchor.purpose": trust_store.AnchorPurpose,
         "expiry_notice.kind": trust_store.ExpiringKind,
-        "tokens": keys.TokenRole,
-        "credential.key_mode": keys.KeyMode,
-        "credential.algorithm": keys.KeyAlgorithm,
-        "signature schemes": keys.SignatureScheme,
-        "digest": keys.DigestAlgorithm,
-        "credential.method_w": keys.WrapMethod,
+        "tokens": hsm_keys.TokenRole,
+        "credential.key_mode": hsm_keys.KeyMode,
+        "credential.algorithm": hsm_keys.KeyAlgorithm,
+        "signature schemes": hsm_keys.SignatureScheme,
+        "digest": hsm_keys.DigestAlgorithm,
+        "credential.method_w": hsm_keys.WrapMethod,
         "timestamp failures": timestamps.TimestampRefusal,
         "sandbox operations": sandbox.Operation,
         "sandbox jobs": sandbox.JobKind,
@@ -466,10 +461,10 @@ def domain_labels() -> list[str]:
 def redis_names() -> dict[str, str]:
     """The queue and its channels."""
     return {
-        "queue": messaging.QUEUE,
-        "bell": messaging.BELL,
-        "news": messaging.NEWS,
-        "job": messaging.RING_JOB,
+        "queue": redis_link.QUEUE,
+        "bell": redis_link.BELL,
+        "news": redis_link.NEWS,
+        "job": redis_link.RING_JOB,
     }
 
 

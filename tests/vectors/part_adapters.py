@@ -21,15 +21,9 @@ from pkcs11 import Attribute, KeyType, ObjectClass
 from redis import Redis
 
 from appliance.bootstrap import open_core
-from appliance.core.messaging import (
-    RedisCompletionNotifier,
-    RedisWorkNotifier,
-    deserialize,
-)
-from appliance.core.messaging import redis_settings as settings_of
 from appliance.domain.clock import SystemClock
 from appliance.domain.ids import ActivationId
-from appliance.domain.keys import (
+from appliance.domain.keys.hsm_keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     TokenRole,
@@ -37,6 +31,12 @@ from appliance.domain.keys import (
     WrappedKey,
     scheme_for,
 )
+from appliance.messaging.redis_link import (
+    RedisCompletionNotifier,
+    RedisWorkNotifier,
+    deserialize,
+)
+from appliance.messaging.redis_link import redis_settings as settings_of
 from appliance.operations.backup.archive import reading, writing
 from appliance.settings import RedisSettings, Settings
 from hsm_config.pkcs11 import key_pairs, signatures, templates

@@ -7,11 +7,19 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from appliance.core import metrics_file
 from appliance.domain.appearance.details import Logo, LogoPicture, StampDetails
 from appliance.domain.appearance.stamp import place, stamp_lines
-from appliance.domain.documents import Damage, PageBox
+from appliance.domain.documents.inspected import Damage, PageBox
+from appliance.domain.documents.verification import (
+    Answer,
+    Check,
+    CheckCode,
+    FilledField,
+    SignatureReport,
+    VerificationReport,
+)
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.pki.timestamps import RevokedTsa
 from appliance.domain.sandbox import (
     JobCaller,
     JobKind,
@@ -37,15 +45,7 @@ from appliance.domain.sandbox import (
     socket_name,
 )
 from appliance.domain.signing_command import SignParameters
-from appliance.domain.timestamps import RevokedTsa
-from appliance.domain.verification import (
-    Answer,
-    Check,
-    CheckCode,
-    FilledField,
-    SignatureReport,
-    VerificationReport,
-)
+from appliance.metrics import metrics_file
 from appliance.runtime.hang_watchdog import CallWatch, watch_path
 from appliance.runtime.liveness_file import pulse_path
 from tests.vectors.adapters import at, inspection_of, raw

@@ -13,9 +13,6 @@ from typing import Any, Final, cast
 import pyotp
 
 from appliance.api.app import create_api
-from appliance.core.background import Shielded
-from appliance.core.secrets.password_hashing import HashSlots
-from appliance.domain.certificates import CertificateRecord
 from appliance.domain.errors import (
     ApplianceError,
     CheckDigitError,
@@ -26,10 +23,11 @@ from appliance.domain.errors import (
     TsaUnavailableError,
 )
 from appliance.domain.ids import CredentialId, PersonId, RequestId, TaskId, new_id
-from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm
-from appliance.domain.secrets import KeyRing
+from appliance.domain.keys.hsm_keys import DigestAlgorithm, KeyAlgorithm
+from appliance.domain.keys.versioned_secrets import KeyRing
+from appliance.domain.pki.certificates import CertificateRecord
+from appliance.domain.pki.timestamps import IssuedTimestamp
 from appliance.domain.signing_command import SignParameters
-from appliance.domain.timestamps import IssuedTimestamp
 from appliance.domain.vocab import (
     CertificateKind,
     RequestState,
@@ -39,6 +37,7 @@ from appliance.domain.vocab import (
 )
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_tasks import HsmTasks, issue_binding, submit_issue
+from appliance.keys.password_hashing import HashSlots
 from appliance.keys.signing_password import SigningPasswords
 from appliance.pki.certificates import Certificates
 from appliance.pki.csr import CsrWork, SigningRequests
@@ -46,6 +45,7 @@ from appliance.pki.publication import Publishing
 from appliance.pki.revocation import Revocations
 from appliance.pki.tsa.authority import Timestamps, TimestampWork
 from appliance.settings import SigningSettings
+from appliance.system.background import Shielded
 from appliance.web import problems
 from embed.assets import load_assets
 from tests.support.factories.fakes import FakeTasks, request_view

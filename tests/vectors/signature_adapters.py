@@ -18,11 +18,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from appliance.domain.appearance.details import StampDetails
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
-from appliance.domain.certificates import AnswerDraft, CrlDraft, RevokedEntry
-from appliance.domain.documents import Inspection, PageBox
-from appliance.domain.keys import DigestAlgorithm, SignatureScheme
+from appliance.domain.documents.inspected import Inspection, PageBox
+from appliance.domain.keys.hsm_keys import DigestAlgorithm, SignatureScheme
+from appliance.domain.pki.certificates import AnswerDraft, CrlDraft, RevokedEntry
+from appliance.domain.pki.timestamps import TimestampQuestion
 from appliance.domain.signing_command import SignParameters
-from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import (
     CertificateState,
     Restriction,

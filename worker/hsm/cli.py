@@ -18,15 +18,15 @@ from contextlib import asynccontextmanager
 from appliance.bootstrap import Core, open_core
 from appliance.cli.progress_bar import ProgressBar
 from appliance.cli.terminal import run_async, say
-from appliance.core.secrets.host_key import fingerprint, key_text
-from appliance.core.secrets.own_host import prepare_own_host
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, HsmUnavailableError
 from appliance.domain.ids import CredentialId
-from appliance.domain.keys import WrapMethod
+from appliance.domain.keys.hsm_keys import WrapMethod
 from appliance.keys.master_key_rotation import MasterKeyRotation
 from appliance.keys.take_over import record_take_over
 from appliance.runtime.logging import configure_logging
+from appliance.secrets.host_key import fingerprint, key_text
+from appliance.secrets.own_host import prepare_own_host
 from appliance.settings import LogSettings, Settings, load_settings
 from hsm_config.profile import load_profile
 from hsm_config.provisioning.join_replica import join_members, late_members
@@ -83,7 +83,7 @@ def take_over(args: argparse.Namespace) -> int:
     """Run `rubrica hsm take-over`; its exit status."""
 
     async def work(settings: Settings) -> int:
-        from appliance.core.installation_store import InstallationStore  # noqa: PLC0415 (heavy)
+        from appliance.record.installation_store import InstallationStore  # noqa: PLC0415 (heavy)
 
         configure_logging(quiet(settings), "operator")
         # First: where it fails, nothing was changed. No backup has the host's key.
@@ -117,7 +117,7 @@ async def serving_core(settings: Settings) -> AsyncIterator[Core]:
         HsmRefusedError: it serves another one.
         HsmUnavailableError: the HSM cannot be used.
     """
-    from appliance.core.installation_store import InstallationStore  # noqa: PLC0415 (heavy)
+    from appliance.record.installation_store import InstallationStore  # noqa: PLC0415 (heavy)
 
     configure_logging(quiet(settings), "operator")
     async with open_core(settings, SystemClock(), "operator") as core:

@@ -18,7 +18,7 @@ from appliance.domain.errors import (
     HsmRefusedError,
     HsmUnavailableError,
 )
-from appliance.domain.keys import (
+from appliance.domain.keys.hsm_keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,

@@ -21,13 +21,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
-from appliance.core import metrics
 from appliance.domain.errors import (
     ApplianceError,
     HsmUnavailableError,
     KeyNotFoundError,
 )
-from appliance.domain.keys import TokenRole
+from appliance.domain.keys.hsm_keys import TokenRole
+from appliance.metrics import metrics
 from appliance.runtime.hang_watchdog import CallWatch
 from hsm_config.pkcs11.errors import HsmFault
 from hsm_config.pkcs11.key_wrapping import DoesNotUnwrapError

@@ -8,10 +8,10 @@ from typing import Final
 
 import structlog
 
-from appliance.core.installation_store import InstallationStore
-from appliance.core.unit_of_work import Database
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.generation import NONE
+from appliance.domain.keys.generation import NONE
+from appliance.record.installation_store import InstallationStore
+from appliance.record.unit_of_work import Database
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
 

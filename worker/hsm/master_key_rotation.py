@@ -10,7 +10,7 @@ from typing import Final
 
 from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
 from appliance.domain.ids import CredentialId
-from appliance.domain.keys import MasterWrapped, WrapMethod
+from appliance.domain.keys.hsm_keys import MasterWrapped, WrapMethod
 from appliance.keys.master_key_rotation import MasterKeyRotation
 from worker.hsm.session import HsmSession
 

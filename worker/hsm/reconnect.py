@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from appliance.core import metrics
 from appliance.domain.errors import HsmRefusedError, HsmUnavailableError
-from appliance.domain.keys import TokenRole
+from appliance.domain.keys.hsm_keys import TokenRole
+from appliance.metrics import metrics
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import SettingsError
 from hsm_config.pkcs11.errors import HsmFault

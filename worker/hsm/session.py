@@ -23,8 +23,8 @@ from appliance.domain.errors import (
     HsmRefusedError,
     HsmUnavailableError,
 )
-from appliance.domain.generation import Generation
-from appliance.domain.keys import (
+from appliance.domain.keys.generation import Generation
+from appliance.domain.keys.hsm_keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,

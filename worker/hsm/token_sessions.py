@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 import structlog
 from pkcs11 import exceptions as p11
 
-from appliance.core import metrics
 from appliance.domain.errors import ErrorCode, HsmRefusedError, KeyNotFoundError
+from appliance.metrics import metrics
 from appliance.runtime.hang_watchdog import CallWatch
 from hsm_config.pkcs11.errors import HsmFault, classify
 from hsm_config.pkcs11.module import (

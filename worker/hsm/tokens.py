@@ -6,7 +6,7 @@ Worker n prefers member n, so that all of them work while all are there.
 
 from pathlib import Path
 
-from appliance.domain.keys import TokenRole
+from appliance.domain.keys.hsm_keys import TokenRole
 from appliance.domain.vocab import Environment
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import HsmSettings, SettingsError

@@ -18,8 +18,8 @@ from typing import Any, Final, Protocol
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
-from appliance.core.system.http_client import BadAnswerError, HttpClient, read_up_to
 from appliance.domain.text.urls import read_address
+from appliance.system.http_client import BadAnswerError, HttpClient, read_up_to
 from worker.network.address_guard import AddressGuard
 
 _URL_MOST: Final = 2048

@@ -22,8 +22,8 @@ from structlog.contextvars import bound_contextvars
 from appliance.bootstrap import WorkChannel
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, UpkeepWorkId, upkeep_work
-from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.outside_material import (
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.pki.outside_material import (
     JobClaim,
     JobKind,
     Material,

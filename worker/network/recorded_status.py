@@ -14,16 +14,16 @@ from datetime import datetime
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from appliance.core.unit_of_work import Database
-from appliance.domain.certificates import KeptStatus, StatusKind
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.pki.certificates import KeptStatus, StatusKind
 from appliance.domain.requests.levels import ValidationData
 from appliance.pki.validation.certificate_rules import extension
 from appliance.pki.validation.external_status_store import (
     ExternalStatusStore,
     status_subject,
 )
+from appliance.record.unit_of_work import Database
 from worker.network.crl import checked_list
 from worker.network.ocsp import checked_answer
 from worker.network.revocation_check import BadStatusError, CheckedStatus

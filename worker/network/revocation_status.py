@@ -21,17 +21,17 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 
-from appliance.core import metrics
-from appliance.core.unit_of_work import Database
-from appliance.domain.certificates import KeptStatus, StatusKind
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.pki.certificates import KeptStatus, StatusKind
 from appliance.domain.requests.levels import ValidationData
+from appliance.metrics import metrics
 from appliance.pki.revocation import Revocations
 from appliance.pki.validation.certificate_rules import der_of
 from appliance.pki.validation.external_status_store import (
     ExternalStatusStore,
 )
+from appliance.record.unit_of_work import Database
 from appliance.settings import RevocationSettings
 from worker.circuit_breaker import CircuitBreaker
 from worker.network.guarded_http import FAILURES, GuardedHttp, host_of

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from appliance.domain.errors import TsaUnavailableError
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from worker.circuit_breaker import CircuitBreaker
 from worker.network.tsa_client import TsaClient
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.pki.trust_store import AnchorPurpose
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.pki.validation.validation_material import Anchors
 

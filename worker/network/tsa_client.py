@@ -19,12 +19,12 @@ import structlog
 from asn1crypto import tsp
 
 from appliance.bootstrap import Core, open_trust
-from appliance.core.system.http_client import BadAnswerError, HttpClient, read_up_to
 from appliance.domain.clock import Clock
 from appliance.domain.errors import TsaUnavailableError
-from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.timestamps import TimestampQuestion, new_nonce
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.pki.timestamps import TimestampQuestion, new_nonce
 from appliance.settings import TimestampSettings
+from appliance.system.http_client import BadAnswerError, HttpClient, read_up_to
 from worker.network.external_tsa import REPLY, ExternalTsa, read_outside
 from worker.network.trusted_roots import stampers_of
 from worker.network.tsa_metrics import tsa_measured

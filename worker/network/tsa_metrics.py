@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from appliance.core import metrics
+from appliance.metrics import metrics
 
 
 @contextmanager

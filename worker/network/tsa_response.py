@@ -19,8 +19,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from appliance.domain.errors import ApplianceError
-from appliance.domain.keys import DigestAlgorithm, SignatureScheme
-from appliance.domain.timestamps import TimestampQuestion
+from appliance.domain.keys.hsm_keys import DigestAlgorithm, SignatureScheme
+from appliance.domain.pki.timestamps import TimestampQuestion
 from appliance.pki.validation.certificate_rules import (
     CERTIFICATES_AT_MOST,
     check_algorithm,

@@ -19,10 +19,10 @@ from typing import Final
 import aiohttp
 import structlog
 
-from appliance.core import metrics
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.vocab import DeliveryFailure
+from appliance.metrics import metrics
 from appliance.settings import SettingsError, WebhookSettings
 from appliance.webhooks.delivery import Outcome, WebhookDelivery
 from appliance.webhooks.message_queue import Full, MessageClaim

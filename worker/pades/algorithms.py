@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
 from cryptography.x509 import load_der_x509_certificate
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.keys import DigestAlgorithm, SignatureScheme
+from appliance.domain.keys.hsm_keys import DigestAlgorithm, SignatureScheme
 from worker.pades.der import encode
 
 _SEQUENCE, _INTEGER = 0x30, 0x02

@@ -11,8 +11,8 @@ from functools import lru_cache
 from asn1crypto import cms, x509
 from pyhanko.sign.general import as_signing_certificate_v2, simple_cms_attribute
 
-from appliance.domain.activation import SignatureValue
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.signing.activation import SignatureValue
 from worker.pades.algorithms import SignatureMethod, longest_value
 from worker.pades.der import encode
 

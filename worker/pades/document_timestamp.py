@@ -12,7 +12,7 @@ from typing import Final
 
 from pyhanko.sign.signers.pdf_byterange import DocumentTimestamp
 
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from worker.pades.appearance.archival import leave_blank
 from worker.pades.byte_range import FileDigests
 from worker.pades.cms import fill_contents

@@ -32,12 +32,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from appliance.core.system.cpu_count import usable_cores
 from appliance.domain.errors import (
     ApplianceError,
     DocumentRefusedError,
     ErrorCode,
 )
+from appliance.system.cpu_count import usable_cores
 
 _Result = TypeVar("_Result")
 CPU_S: Final = 5.0

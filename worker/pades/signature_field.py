@@ -19,7 +19,7 @@ from pyhanko.sign.fields import (
 )
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from worker.pades.pdf.document import FieldLook, entry, flag_signatures
 from worker.pades.pdf.form_fields import SignatureField, signature_fields, widget_rect
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from asn1crypto import cms, tsp, x509
 
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from appliance.domain.errors import (
     ErrorCode,
     FieldInvalidError,
 )
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.pki.trust_store import AnchorPurpose
 from appliance.pki.validation.certificate_rules import der_of, name_of, names
 from appliance.pki.validation.path_validation import check_root
 from appliance.pki.validation.pinned_anchors import PinnedAnchors, to_pem

@@ -13,7 +13,6 @@ from typing import Final
 
 from cryptography import x509
 
-from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.errors import (
     ApplianceError,
     ChainRefusedError,
@@ -21,7 +20,8 @@ from appliance.domain.errors import (
     HsmRefusedError,
 )
 from appliance.domain.ids import CredentialId
-from appliance.domain.keys import KeyAlgorithm, KeyReference
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, KeyReference
+from appliance.domain.pki.certificates import CertificateRecord, serial_text
 from appliance.domain.vocab import CertificateKind, Environment, VouchedBy
 from appliance.pki.validation.certificate_rules import is_signed_by, reading
 from appliance.settings import Settings

@@ -17,9 +17,9 @@ from cryptography.x509.oid import (
     NameOID,
 )
 
-from appliance.domain.certificates import ARC, POLICIES
 from appliance.domain.errors import FieldInvalidError, HsmRefusedError
-from appliance.domain.identity import parse_cuil
+from appliance.domain.people.identity import parse_cuil
+from appliance.domain.pki.certificates import ARC, POLICIES
 from appliance.domain.vocab import VouchedBy
 from appliance.settings import Settings
 from hsm_config.provisioning.ca_certificates import key_usage

@@ -11,8 +11,8 @@ from appliance.domain.errors import (
     CredentialRefusedError,
     ErrorCode,
 )
-from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ports import PdfInspector
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.domain.vocab import CertificateKind, StatementFault, TaskKind
 from appliance.pki.publication import Publishing
 from appliance.pki.renewal import Renewal

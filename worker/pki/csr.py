@@ -12,8 +12,12 @@ from asn1crypto import algos, csr, keys, pem, x509
 from cryptography.x509 import load_der_x509_csr
 
 from appliance.domain.errors import HsmRefusedError
-from appliance.domain.hsm_tasks import TaskClaim
-from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
+from appliance.domain.keys.hsm_keys import (
+    DigestAlgorithm,
+    KeyAlgorithm,
+    SignatureScheme,
+)
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.keys.key_encryption import open_outer, signing_key
 from appliance.keys.key_facts import key_facts
 from appliance.pki.csr import CsrWork

@@ -16,15 +16,15 @@ import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from appliance.core import metrics
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
-from appliance.domain.hsm_tasks import TaskClaim
-from appliance.domain.identity import Credential, credential_aad
-from appliance.domain.keys import KeyMode, ResidentKey, TokenRole, WrappedKey
+from appliance.domain.keys.hsm_keys import KeyMode, ResidentKey, TokenRole, WrappedKey
+from appliance.domain.people.identity import Credential, credential_aad
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.domain.vocab import CertificateKind, CredentialState, TaskKind
 from appliance.keys.hsm_tasks import ORPHAN_AGE, HsmTasks, IssueOrder
 from appliance.keys.key_encryption import PERMIT_BYTES, lock_outer
+from appliance.metrics import metrics
 from worker.failpoints import CERTIFIED, ISSUED, KEY_MADE, crash_point
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import GenerationCheck

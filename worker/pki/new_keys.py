@@ -21,8 +21,8 @@ import structlog
 
 from appliance.domain.clock import Clock
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.hsm_tasks import TaskClaim
-from appliance.domain.keys import KeyReference, TokenRole
+from appliance.domain.keys.hsm_keys import KeyReference, TokenRole
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from worker.signing.activation_keys import NEW_KEY, ActivationFolder
 
 _log = structlog.get_logger(__name__)

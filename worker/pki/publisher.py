@@ -18,7 +18,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from appliance.domain.certificates import (
+from appliance.domain.clock import Clock
+from appliance.domain.keys.hsm_keys import KeyReference
+from appliance.domain.pki.certificates import (
     AnswerDraft,
     CertificateRecord,
     Crl,
@@ -26,8 +28,6 @@ from appliance.domain.certificates import (
     OcspAnswer,
     RevokedEntry,
 )
-from appliance.domain.clock import Clock
-from appliance.domain.keys import KeyReference
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,

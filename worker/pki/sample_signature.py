@@ -11,9 +11,9 @@ from typing import Final
 
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import TaskClaim
-from appliance.domain.keys import DigestAlgorithm, ResidentKey, WrappedKey
+from appliance.domain.keys.hsm_keys import DigestAlgorithm, ResidentKey, WrappedKey
 from appliance.domain.ports import PdfInspector
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.domain.vocab import TaskKind
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.key_facts import certified_key_facts

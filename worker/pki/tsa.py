@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.domain.certificates import CertificateRecord
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     ApplianceError,
@@ -20,9 +19,10 @@ from appliance.domain.errors import (
     KeyNotFoundError,
     TsaUnavailableError,
 )
-from appliance.domain.keys import DigestAlgorithm, KeyReference
+from appliance.domain.keys.hsm_keys import DigestAlgorithm, KeyReference
+from appliance.domain.pki.certificates import CertificateRecord
+from appliance.domain.pki.timestamps import IssuedTimestamp, TimestampQuestion
 from appliance.domain.requests.levels import INTERNAL_TSA
-from appliance.domain.timestamps import IssuedTimestamp, TimestampQuestion
 from appliance.domain.vocab import CertificateKind
 from appliance.pki.publication import Publishing
 from appliance.pki.validation.certificate_rules import der_of

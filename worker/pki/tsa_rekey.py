@@ -11,9 +11,9 @@ from typing import Final
 
 from appliance.bootstrap import Core
 from appliance.cli.terminal import run_async, say
-from appliance.domain.certificates import CertificateRecord
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.keys import TokenRole
+from appliance.domain.keys.hsm_keys import TokenRole
+from appliance.domain.pki.certificates import CertificateRecord
 from appliance.pki.publication import Publishing
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
 from appliance.settings import Settings

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from appliance.domain.hsm_tasks import TaskClaim
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.pki.tsa.authority import TimestampWork
 from worker.pki.tsa import InternalTsa
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from asn1crypto import algos, core
 
-from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.timestamps import TIMESTAMP_POLICY, TimestampQuestion
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.pki.timestamps import TIMESTAMP_POLICY, TimestampQuestion
 from worker.pades.algorithms import SignatureMethod
 from worker.pades.cms import SignerParts, content_info, signer_info, signer_parts
 from worker.pades.der import encode

@@ -12,9 +12,9 @@ from pyhanko.pdf_utils.misc import PdfDecodeLimitError
 from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.pdf_utils.xref import ObjectHeaderReadError
 
-from appliance.domain.documents import FindingKind, Inspection
+from appliance.domain.documents.inspected import FindingKind, Inspection
+from appliance.domain.documents.verification import Answer, Check, worst
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.verification import Answer, Check, worst
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.pdf.predictors import use_all_predictors
 from worker.pades.pdf.revision import demand_extensible

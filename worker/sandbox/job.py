@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import pyseccomp
 from pyhanko.pdf_utils.misc import PdfDecodeLimitError
 
-from appliance.domain.documents import Inspection
+from appliance.domain.documents.inspected import Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import (
     REFUSALS,

@@ -33,8 +33,8 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign import signers
 from pyhanko_certvalidator.registry import SimpleCertificateStore
 
-from appliance.core.system.late_imports import load_codecs, load_late
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
+from appliance.system.late_imports import load_codecs, load_late
 from worker.sandbox.inspection import inspect
 from worker.sandbox.job import Tools
 from worker.sandbox.logo_pixels import logo_rows

@@ -18,7 +18,7 @@ import pikepdf
 import pypdfium2
 from pyhanko.pdf_utils.reader import PdfFileReader
 
-from appliance.domain.documents import Damage, RepairedCopy
+from appliance.domain.documents.inspected import Damage, RepairedCopy
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import BINARY_BYTES_MAX
 from worker.sandbox.form_repair import FormMender, mend_annotations

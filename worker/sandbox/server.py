@@ -22,11 +22,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from appliance.core import metrics
-from appliance.core.metrics_file import EVERY_S, MetricsFile
-from appliance.core.system.freed_memory import give_back
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import DIED, JobCaller, JobKind, caller_of
+from appliance.metrics import metrics
+from appliance.metrics.metrics_file import EVERY_S, MetricsFile
+from appliance.system.freed_memory import give_back
 from worker.pades.appearance.fonts import load_fonts
 from worker.sandbox import confinement, prewarm
 from worker.sandbox import job as child

@@ -15,7 +15,7 @@ from typing import Final
 from pyhanko.pdf_utils.generic import DictionaryObject, StreamObject
 from pyhanko.pdf_utils.misc import PdfDecodeLimitError
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from worker.sandbox.inspect.pages import Box, Page, read_box
 from worker.sandbox.inspect.pdf_objects import (
     Budget,

@@ -16,7 +16,7 @@ from typing import Final
 
 import pypdfium2
 
-from appliance.domain.documents import FoundText, Rect, TextSearch
+from appliance.domain.documents.inspected import FoundText, Rect, TextSearch
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import EDGE_MOST
 

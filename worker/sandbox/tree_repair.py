@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pikepdf
 
-from appliance.domain.documents import Damage
+from appliance.domain.documents.inspected import Damage
 from worker.sandbox.inspect.pages import UNIT_MOST
 from worker.sandbox.inspect.tree_form import (
     CATEGORIES,

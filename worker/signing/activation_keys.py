@@ -36,8 +36,10 @@ from typing import Final
 import structlog
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from appliance.core.secrets.host_key import HostKey, read_host_key
-from appliance.domain.activation import (
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
+from appliance.domain.keys.host_statements import HostStatement
+from appliance.domain.signing.activation import (
     ActivationFormat,
     ActivationKey,
     Seal,
@@ -45,13 +47,11 @@ from appliance.domain.activation import (
     format_of,
     key_statement,
 )
-from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
-from appliance.domain.host_statements import HostStatement
 from appliance.domain.vocab import Environment
 from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.key_encryption import open_seal, seal_to
+from appliance.secrets.host_key import HostKey, read_host_key
 from appliance.settings import SettingsError
 from worker.hsm.session import HsmSession
 

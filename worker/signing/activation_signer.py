@@ -12,15 +12,15 @@ from functools import partial
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from appliance.domain.activation import ActivationDocument, Claim
 from appliance.domain.errors import (
     ApplianceError,
     DocumentsAwayError,
     ErrorCode,
     ProfileDiffersError,
 )
-from appliance.domain.outside_material import MissingMaterialError, WantedMaterial
+from appliance.domain.pki.outside_material import MissingMaterialError, WantedMaterial
 from appliance.domain.ports import WorkNotifier
+from appliance.domain.signing.activation import ActivationDocument, Claim
 from appliance.domain.vocab import ItemState
 from appliance.signing.claims import CertificateChangedError, ClaimedActivation, Claims
 from worker.leased_worker import FencedOffError, GiveBack

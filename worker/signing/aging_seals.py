@@ -14,11 +14,11 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from appliance.core.unit_of_work import Database
-from appliance.domain.activation import Claim, Seal
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
+from appliance.domain.signing.activation import Claim, Seal
 from appliance.domain.vocab import ActivationState
+from appliance.record.unit_of_work import Database
 from appliance.signing.activations.aging_seal_store import AgingSealStore
 from appliance.signing.claims import Claims
 from worker.signing.activation_keys import ActivationKeys

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from appliance.core import metrics
-from appliance.domain.activation import ActivationDocument, SignatureValue
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Credential
-from appliance.domain.outside_material import MissingMaterialError
+from appliance.domain.people.identity import Credential
+from appliance.domain.pki.outside_material import MissingMaterialError
 from appliance.domain.ports import BlobStore
 from appliance.domain.requests.levels import SignatureProfile, reaches
 from appliance.domain.requests.request import RequestView, SignedDocumentView
+from appliance.domain.signing.activation import ActivationDocument, SignatureValue
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
+from appliance.metrics import metrics
 from appliance.pki.validation.validation_material import SharedValidationSource
 from appliance.signing.claims import ClaimedActivation, Claims, Publication
 from appliance.signing.signing_order import SigningOrder

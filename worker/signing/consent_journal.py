@@ -25,13 +25,13 @@ from typing import Final
 
 import structlog
 
-from appliance.domain.activation import Claim
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
     ErrorCode,
 )
+from appliance.domain.signing.activation import Claim
 from appliance.domain.vocab import ItemState
 from worker.signing.activation_keys import JOURNAL, ActivationFolder
 

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final
 
-from appliance.domain.activation import ActivationFormat
 from appliance.domain.errors import CredentialRefusedError
-from appliance.domain.identity import Credential, Person
+from appliance.domain.people.identity import Credential, Person
+from appliance.domain.signing.activation import ActivationFormat
 from appliance.domain.vocab import StatementFault
 from appliance.keys.activation_format import PinnedFormat
 from appliance.pki.validation.credential_statement import (

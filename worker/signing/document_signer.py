@@ -20,23 +20,9 @@ from functools import partial
 from itertools import takewhile
 from typing import Final
 
-from appliance.domain.activation import (
-    ActivationDocument,
-    ActivationFormat,
-    Claim,
-    Seal,
-    SignatureValue,
-    activation_data,
-)
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner, as_shown, spoken
 from appliance.domain.clock import Clock
-from appliance.domain.consent import (
-    Consent,
-    ConsentSigner,
-    consent_of,
-    drawn_logo,
-)
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
@@ -48,11 +34,25 @@ from appliance.domain.errors import (
     HsmUnavailableError,
     ProfileDiffersError,
 )
-from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import RequestId
-from appliance.domain.keys import ResidentKey, WrappedKey
+from appliance.domain.keys.hsm_keys import ResidentKey, WrappedKey
+from appliance.domain.people.identity import Credential, Person
 from appliance.domain.ports import BlobStore
 from appliance.domain.requests.request import RequestView
+from appliance.domain.signing.activation import (
+    ActivationDocument,
+    ActivationFormat,
+    Claim,
+    Seal,
+    SignatureValue,
+    activation_data,
+)
+from appliance.domain.signing.consent import (
+    Consent,
+    ConsentSigner,
+    consent_of,
+    drawn_logo,
+)
 from appliance.domain.vocab import (
     ItemState,
     PersonState,

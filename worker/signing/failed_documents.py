@@ -4,9 +4,9 @@ from typing import Final
 
 import structlog
 
-from appliance.core import metrics
-from appliance.domain.activation import ActivationDocument, Claim
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.signing.activation import ActivationDocument, Claim
+from appliance.metrics import metrics
 from appliance.signing.claims import Claims
 from worker.leased_worker import FencedOffError
 

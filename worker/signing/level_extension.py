@@ -31,8 +31,8 @@ from cryptography import x509
 
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
-from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.outside_material import (
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.pki.outside_material import (
     Draft,
     MissingMaterialError,
     WantedMaterial,

@@ -12,14 +12,14 @@ from typing import Final
 
 import structlog
 
-from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import upkeep_work
-from appliance.domain.outside_material import MissingMaterialError, WantedMaterial
+from appliance.domain.pki.outside_material import MissingMaterialError, WantedMaterial
 from appliance.domain.ports import BlobStore, WorkNotifier
 from appliance.domain.requests.levels import UpkeepClaim
 from appliance.domain.requests.request import SignedDocumentView
+from appliance.record.unit_of_work import Database
 from appliance.signing.level_maintenance import UpkeepWork, upkeep_overdue
 from worker.failpoints import UPKEEP_STORED, crash_point
 from worker.leased_worker import keep_lease

@@ -18,8 +18,8 @@ from typing import Final
 import structlog
 
 from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
-from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.outside_material import (
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.pki.outside_material import (
     Draft,
     Material,
     MaterialKind,
@@ -30,9 +30,9 @@ from appliance.domain.outside_material import (
     status_subject,
     timestamp_subject,
 )
+from appliance.domain.pki.timestamps import TimestampQuestion, new_nonce
 from appliance.domain.ports import TimestampAuthority
 from appliance.domain.requests.levels import INTERNAL_TSA, ValidationData
-from appliance.domain.timestamps import TimestampQuestion, new_nonce
 from appliance.pki.validation.validation_material import Anchors
 from appliance.settings import TimestampSettings
 from appliance.signing.outside_material import MaterialDesk

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Final
 
-from appliance.core import metrics
+from appliance.metrics import metrics
 from worker.signing.turns import SINGLE, Turn
 
 _MS: Final = 1000

@@ -9,7 +9,7 @@ from admin_ui import session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, go, page
 from appliance.domain.integrators.integrators import IntegratorView
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 

@@ -13,12 +13,12 @@ from admin_ui import lists, session, webhook_words, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, faults_of_each, go, page
 from admin_ui.session import is_partial
-from appliance.core import pagination
 from appliance.domain.errors import ApplianceError
 from appliance.domain.integrators.integrators import IntegratorView
 from appliance.domain.integrators.webhook_log import DeliveryFilter
 from appliance.domain.integrators.webhooks import WebhookEndpoint
 from appliance.domain.vocab import MessageState, WebhookEvent
+from appliance.record import pagination
 from appliance.webhooks.endpoints import (
     ENDPOINTS_AT_MOST,
     EndpointChange,

@@ -18,13 +18,13 @@ from appliance.api.wire import batches, query, requests
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestBatchId
 from appliance.domain.integrators.api_keys import ApiKeyScope
-from appliance.domain.requests.request_batch import (
+from appliance.domain.requests.backend_batch import (
     MOST_OF_BATCH,
     BatchDetails,
     BatchMember,
 )
 from appliance.domain.vocab import BatchState
-from appliance.integration.orders import BatchOrder
+from appliance.integration.requests.order import BatchOrder
 from appliance.web import body, i18n, request_log
 from appliance.web.auth import public
 from appliance.web.responses import JSON, json_response

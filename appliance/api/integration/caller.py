@@ -8,9 +8,9 @@ from typing import Final
 
 from quart import request
 
+from appliance.admission.work_owner import WORK_OWNER, WorkOwner
 from appliance.api import rates
 from appliance.api.core import core
-from appliance.core.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import LOOKS_LIKE_ONE, ApiKeyScope
 from appliance.domain.integrators.integrators import IntegratorCaller

@@ -12,7 +12,7 @@ from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
 from appliance.api.wire import documents, query
 from appliance.api.wire.documents import NamedDocument
-from appliance.domain.edit_subjects import Subject
+from appliance.domain.console.edit_subjects import Subject
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.requests.uploads import UploadOrder

@@ -24,11 +24,11 @@ from quart import Response
 from appliance.api.core import core
 from appliance.api.wire import query, versions
 from appliance.api.wire.versions import VERSIONED
-from appliance.core.edit_versions import Precondition, tag_of, version_of
-from appliance.core.unit_of_work import demanding
-from appliance.domain.edit_subjects import Subject
+from appliance.domain.console.edit_subjects import Subject
 from appliance.domain.errors import ChangedMeanwhileError
 from appliance.domain.integrators.integrators import IntegratorCaller
+from appliance.record.edit_versions import Precondition, tag_of, version_of
+from appliance.record.unit_of_work import demanding
 
 _NOTHING: Final[Mapping[str, object]] = {}
 

@@ -15,8 +15,8 @@ from appliance.api.core import core
 from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
 from appliance.api.wire import processes, query
-from appliance.domain.documents import signed_name
-from appliance.domain.edit_subjects import Subject
+from appliance.domain.console.edit_subjects import Subject
+from appliance.domain.documents.inspected import signed_name
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ProcessId
 from appliance.domain.integrators.api_keys import ApiKeyScope

@@ -9,9 +9,9 @@ from appliance.api.core import core
 from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
 from appliance.api.wire import signers
-from appliance.domain.edit_subjects import Subject
-from appliance.domain.identity import parse_cuil
+from appliance.domain.console.edit_subjects import Subject
 from appliance.domain.integrators.api_keys import ApiKeyScope
+from appliance.domain.people.identity import parse_cuil
 from appliance.web import body, i18n
 from appliance.web.auth import public
 from appliance.web.responses import json_response

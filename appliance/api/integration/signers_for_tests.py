@@ -17,14 +17,14 @@ from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
 from appliance.api.wire import backend_answers, documents, representations
 from appliance.api.wire import signers_for_tests as wire
-from appliance.core import pagination
-from appliance.domain.edit_subjects import Subject
-from appliance.domain.identity import parse_cuil
+from appliance.domain.console.edit_subjects import Subject
 from appliance.domain.integrators.api_keys import ApiKeyScope
-from appliance.domain.requests.batch import SignBatch
+from appliance.domain.people.identity import parse_cuil
 from appliance.domain.requests.request import SignCommand
+from appliance.domain.requests.signing_batch import SignBatch
 from appliance.domain.signing_command import GivenParameters
 from appliance.identity.login import STEP_S
+from appliance.record import pagination
 from appliance.web import body, i18n, request_log
 from appliance.web.auth import public
 from appliance.web.responses import json_response

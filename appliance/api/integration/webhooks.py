@@ -14,7 +14,7 @@ from appliance.api.core import core
 from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
 from appliance.api.wire import webhooks
-from appliance.domain.edit_subjects import Subject
+from appliance.domain.console.edit_subjects import Subject
 from appliance.domain.errors import FieldInvalidError
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.web import body, request_log

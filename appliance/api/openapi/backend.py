@@ -27,7 +27,7 @@ from appliance.api.wire import (
 )
 from appliance.domain.errors import ErrorCode as E
 from appliance.domain.integrators.api_keys import ApiKeyScope
-from appliance.domain.requests.request_batch import MOST_OF_BATCH
+from appliance.domain.requests.backend_batch import MOST_OF_BATCH
 from appliance.domain.vocab import RequestState, WebhookEvent
 from appliance.web.body import MULTIPART, PART_LENGTH
 from appliance.web.responses import JSON, OCTETS, PDF

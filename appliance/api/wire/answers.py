@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, NotRequired, TypeAlias
 from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
-from appliance.domain.documents import Damage, FindingKind
+from appliance.domain.documents.inspected import Damage, FindingKind
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import MAX_REQUEST_ID
 from appliance.domain.vocab import (

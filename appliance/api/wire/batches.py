@@ -30,7 +30,6 @@ from appliance.api.wire.orders import (
     said,
     sound,
 )
-from appliance.core import pagination
 from appliance.domain.errors import (
     PART_MISSING,
     PART_OF_NONE,
@@ -38,16 +37,17 @@ from appliance.domain.errors import (
     Faults,
     FieldInvalidError,
 )
-from appliance.domain.identity import format_cuil
 from appliance.domain.ids import RequestId
-from appliance.domain.requests.process import ProcessNote
-from appliance.domain.requests.request_batch import (
+from appliance.domain.people.identity import format_cuil
+from appliance.domain.requests.backend_batch import (
     MOST_OF_BATCH,
     BatchDetails,
     BatchMember,
 )
+from appliance.domain.requests.process import ProcessNote
 from appliance.domain.vocab import BatchState, Openings, SignatureLevel
-from appliance.integration.orders import BatchDocument, BatchOrder
+from appliance.integration.requests.order import BatchDocument, BatchOrder
+from appliance.record import pagination
 from appliance.web import problems
 from appliance.web.body import PART_LENGTH, SentFile
 

@@ -5,8 +5,8 @@ from typing import Annotated, Final
 
 from appliance.api.wire import answers, fields
 from appliance.api.wire.representations import instant
-from appliance.domain.credentials import CredentialView
 from appliance.domain.errors import FieldInvalidError
+from appliance.domain.keys.credentials import CredentialView
 from appliance.domain.vocab import CredentialState, RevocationReason, VouchedBy
 from appliance.pki.validation.certificate_rules import BYTES_AT_MOST
 

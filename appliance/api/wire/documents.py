@@ -18,7 +18,6 @@ from appliance.api.wire.query import (
     demand_known,
     limit,
 )
-from appliance.core import pagination
 from appliance.domain.errors import (
     HEADER_MALFORMED,
     ApplianceError,
@@ -27,6 +26,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.uploads import DEFAULT_NAME, UploadedDocument
+from appliance.record import pagination
 from appliance.web.body import SentFile
 
 LIST_PARAMETERS: Final = ("limite", "cursor")

@@ -26,10 +26,10 @@ from appliance.api.wire.fields import (
     word,
 )
 from appliance.domain.errors import Faults, FieldInvalidError, FieldMissingError
-from appliance.domain.identity import parse_cuil
+from appliance.domain.people.identity import parse_cuil
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.process import NamedBy, ProcessNote
-from appliance.integration.orders import NamedSigner
+from appliance.integration.requests.order import NamedSigner
 from appliance.requests.intake import MAX_SIGNERS
 
 REFERENCE_LENGTH: Final = 128

@@ -48,7 +48,6 @@ from appliance.domain.errors import (
     FieldInvalidError,
     FieldMissingError,
 )
-from appliance.domain.identity import format_cuil, parse_cuil
 from appliance.domain.ids import (
     MAX_REQUEST_ID,
     ProcessId,
@@ -57,6 +56,7 @@ from appliance.domain.ids import (
     is_id,
 )
 from appliance.domain.integrators.integrators import SessionFault
+from appliance.domain.people.identity import format_cuil, parse_cuil
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.history import RequestEvent
 from appliance.domain.requests.process import (
@@ -65,14 +65,14 @@ from appliance.domain.requests.process import (
     SignerShown,
 )
 from appliance.domain.requests.request import RequestView, SignedVersion
+from appliance.domain.requests.signer_bars import Bar
 from appliance.domain.requests.told_names import (
     CHANGED_NAMES,
     EVENT_NAMES,
     told_members,
 )
-from appliance.domain.signer_bars import Bar
 from appliance.domain.vocab import RequestState, SignatureLevel
-from appliance.integration.orders import ProcessChange, ProcessOrder
+from appliance.integration.requests.order import ProcessChange, ProcessOrder
 from appliance.requests.intake import MAX_SIGNERS
 
 PAGE: Final = 50

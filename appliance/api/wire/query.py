@@ -11,7 +11,6 @@ from typing import Final
 from quart import request
 
 from appliance.api.wire.requests import Conditions
-from appliance.core import pagination
 from appliance.domain.errors import (
     HEADER_MALFORMED,
     HEADER_NOT_HERE,
@@ -23,6 +22,7 @@ from appliance.domain.ids import MAX_REQUEST_ID, RequestId, is_id
 from appliance.domain.requests.request import LISTED
 from appliance.domain.text.unicode_nfc import is_line
 from appliance.domain.vocab import RequestState
+from appliance.record import pagination
 
 LIST_PARAMETERS: Final = ("estado", "limite", "cursor")
 LIMIT_AT_MOST: Final = 200

@@ -9,9 +9,8 @@ from typing import Final, cast
 from appliance.api.wire import answers
 from appliance.domain.appearance.geometry import size_as_seen
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import EmptyField, Inspection, Repair
+from appliance.domain.documents.inspected import EmptyField, Inspection, Repair
 from appliance.domain.ids import RequestId
-from appliance.domain.requests.batch import BatchItem, BatchOutcome
 from appliance.domain.requests.preset import effective
 from appliance.domain.requests.request import (
     Preview,
@@ -19,6 +18,7 @@ from appliance.domain.requests.request import (
     SignedDocumentView,
     SignedVersion,
 )
+from appliance.domain.requests.signing_batch import BatchItem, BatchOutcome
 from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters
 from appliance.web import i18n, problems

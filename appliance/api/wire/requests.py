@@ -25,7 +25,7 @@ from appliance.api.wire.fields import (
     wholes,
     word,
 )
-from appliance.domain.documents import NAME_LENGTH
+from appliance.domain.documents.inspected import NAME_LENGTH
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import (
     MAX_REQUEST_ID,
@@ -34,8 +34,8 @@ from appliance.domain.ids import (
     RequestId,
     is_id,
 )
-from appliance.domain.requests.batch import MOST_REQUESTS, SignBatch
 from appliance.domain.requests.request import SignCommand
+from appliance.domain.requests.signing_batch import MOST_REQUESTS, SignBatch
 from appliance.domain.signing_command import (
     OPTIONAL_FIELDS,
     PLACE_LENGTH,

@@ -13,7 +13,7 @@ from appliance.api.wire import backend_answers, representations
 from appliance.api.wire.fields import Body, an_object, boolean, moment, text, word
 from appliance.api.wire.orders import Language
 from appliance.domain.errors import NOT_ENROLLED, ApplianceError, ErrorCode
-from appliance.domain.identity import format_cuil
+from appliance.domain.people.identity import format_cuil
 from appliance.domain.vocab import PersonState
 from appliance.integration.signers import SignerState, Vouched, VouchOrder
 from appliance.web import problems

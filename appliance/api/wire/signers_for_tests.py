@@ -22,11 +22,11 @@ from appliance.api.wire.orders import Language
 from appliance.api.wire.processes import process_id
 from appliance.api.wire.requests import REJECTION_LENGTH
 from appliance.domain.errors import FieldInvalidError, FieldMissingError
-from appliance.domain.identity import format_cuil, parse_cuil
 from appliance.domain.ids import MAX_REQUEST_ID, ProcessId, RequestBatchId, RequestId
 from appliance.domain.mail.mails import MailKind
-from appliance.integration.mails_for_tests import MailForTests
-from appliance.integration.signers_for_tests import (
+from appliance.domain.people.identity import format_cuil, parse_cuil
+from appliance.integration.test_mode.mails import MailForTests
+from appliance.integration.test_mode.signers import (
     SignerForTestsOrder,
     SignerForTestsView,
 )

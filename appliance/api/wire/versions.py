@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from appliance.api.wire import answers, representations, signers
-from appliance.domain.edit_subjects import Subject, Values
+from appliance.domain.console.edit_subjects import Subject, Values
 from appliance.domain.vocab import PersonState
 
 VERSIONED: Final[Mapping[Subject, tuple[str, ...]]] = {

@@ -24,7 +24,6 @@ from appliance.api.wire.fields import (
     text,
     word,
 )
-from appliance.core import pagination
 from appliance.domain.errors import (
     NOT_WITH,
     ApplianceError,
@@ -47,6 +46,7 @@ from appliance.domain.vocab import (
     WebhookDisabled,
     WebhookEvent,
 )
+from appliance.record import pagination
 from appliance.webhooks.endpoint_address import ADDRESS_CHARS
 from appliance.webhooks.endpoints import LABEL_CHARS, EndpointChange, NewWebhookSecret
 

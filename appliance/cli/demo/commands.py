@@ -29,7 +29,7 @@ from appliance.cli.demo.setup import (
 )
 from appliance.cli.fronts import operators_front
 from appliance.cli.terminal import run_async, say, table, write_file
-from appliance.domain.identity import format_cuil
+from appliance.domain.people.identity import format_cuil
 from appliance.settings import Settings, load_settings
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from appliance.core.system.held_listeners import held_address
+from appliance.system.held_listeners import held_address
 
 CONFIG_FILE: Final = "demo-host.json"
 KEY_FILE: Final = "demo-api-key"

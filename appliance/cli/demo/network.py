@@ -19,11 +19,11 @@ from urllib.parse import urlsplit
 from appliance.cli.demo.host_files import host_address
 from appliance.cli.demo.visit_key import keep_visit_key, read_visit_key
 from appliance.cli.terminal import say
-from appliance.core.system.held_listeners import close_held
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.origins import is_private_ipv4
 from appliance.settings import Settings, SettingsError, load_settings
 from appliance.settings.web import FACES
+from appliance.system.held_listeners import close_held
 
 if TYPE_CHECKING:
     import asyncio

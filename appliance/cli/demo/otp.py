@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from appliance.cli.fronts import operators_front
 from appliance.cli.terminal import run_async, say
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import Person, parse_cuil
+from appliance.domain.people.identity import Person, parse_cuil
 from appliance.settings import Settings
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from appliance.cli.demo.client import ApiClient
 from appliance.cli.demo.otp import next_code
 from appliance.cli.terminal import say
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import format_cuil
 from appliance.domain.ids import PersonId
+from appliance.domain.people.identity import format_cuil
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import VouchedBy
 

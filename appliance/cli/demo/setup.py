@@ -20,8 +20,8 @@ from appliance.cli.demo.people import ensure_person, keep, load, new_person
 from appliance.cli.demo.sample import sample_pdf
 from appliance.cli.fronts import operators_front
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import format_cuil
 from appliance.domain.integrators.api_keys import ApiKeyScope, read_api_key
+from appliance.domain.people.identity import format_cuil
 from appliance.domain.vocab import VouchedBy
 from appliance.settings import Settings
 from appliance.settings.web import origin_of

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from appliance.cli.demo.otp import console_code, person_code
 from appliance.cli.demo.setup import load_console, load_people, refuse_outside_trial
-from appliance.domain.identity import format_cuil
 from appliance.domain.ids import RequestId
+from appliance.domain.people.identity import format_cuil
 
 if TYPE_CHECKING:
     from appliance.bootstrap import ServiceRegistry

@@ -9,7 +9,7 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from appliance.core.system.durable_files import write_durably
+from appliance.system.durable_files import write_durably
 
 _BYTES: Final = 18
 _LENGTH: Final = 24

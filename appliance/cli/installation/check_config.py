@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Final
 
 from appliance.cli.terminal import say
-from appliance.core.database.password_files import read_password
-from appliance.core.secrets.credential_files import given_file
-from appliance.core.secrets.key_files import read_key_ring
-from appliance.core.tls import read_authorities
+from appliance.database.password_files import read_password
+from appliance.secrets.credential_files import given_file
+from appliance.secrets.key_files import read_key_ring
 from appliance.settings import Fault, Settings, SettingsError, load_settings
+from appliance.system.tls import read_authorities
 
 ROLES: Final = (
     "api",

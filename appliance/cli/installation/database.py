@@ -109,9 +109,9 @@ def _check(args: argparse.Namespace) -> int:
         from appliance.cli.installation.upgrade_state import (  # noqa: PLC0415 (heavy)
             is_upgrade_closed,
         )
-        from appliance.core.database.migrate import look  # noqa: PLC0415 (heavy)
-        from appliance.core.database.table_version import Standing  # noqa: PLC0415 (heavy)
-        from appliance.core.unit_of_work import store_faults  # noqa: PLC0415 (heavy)
+        from appliance.database.migrate import look  # noqa: PLC0415 (heavy)
+        from appliance.database.table_version import Standing  # noqa: PLC0415 (heavy)
+        from appliance.record.unit_of_work import store_faults  # noqa: PLC0415 (heavy)
 
         with store_faults():
             is_closed = is_upgrade_closed(settings)
@@ -129,11 +129,9 @@ def _check(args: argparse.Namespace) -> int:
 
 async def _look_for(settings: Settings, knows: str) -> int:
     """Tell whether a Rúbrica that knows no newer version may use the tables."""
-    from appliance.core.database.engines import open_engines  # noqa: PLC0415 (heavy)
-    from appliance.core.database.table_version import (  # noqa: PLC0415 (heavy)
-        table_version,
-    )
-    from appliance.core.unit_of_work import store_faults  # noqa: PLC0415 (heavy)
+    from appliance.database.engines import open_engines  # noqa: PLC0415 (heavy)
+    from appliance.database.table_version import table_version  # noqa: PLC0415 (heavy)
+    from appliance.record.unit_of_work import store_faults  # noqa: PLC0415 (heavy)
 
     with store_faults():
         engines = open_engines(settings)
@@ -149,10 +147,8 @@ async def _look_for(settings: Settings, knows: str) -> int:
 
 
 def _roles(args: argparse.Namespace) -> int:
-    from appliance.core.database.password_files import (  # noqa: PLC0415 (heavy)
-        password_file_of,
-    )
-    from appliance.core.database.rights import OWNER, Role  # noqa: PLC0415 (heavy)
+    from appliance.database.password_files import password_file_of  # noqa: PLC0415 (heavy)
+    from appliance.database.rights import OWNER, Role  # noqa: PLC0415 (heavy)
 
     settings = load_settings(args.settings)
     known: dict[str, str] = {}
@@ -177,9 +173,7 @@ def verifiers_of(files: Mapping[str, Path]) -> dict[str, str]:
     Raises:
         SettingsError: a file cannot be read, or what is in it is not printable ASCII.
     """
-    from appliance.core.database.password_files import (  # noqa: PLC0415 (heavy)
-        read_password,
-    )
+    from appliance.database.password_files import read_password  # noqa: PLC0415 (heavy)
 
     found = {}
     for user, path in files.items():
@@ -213,11 +207,7 @@ def roles_sql(
         verifiers: what PostgreSQL knows each password by, by user; see
             `scram_verifier`.
     """
-    from appliance.core.database.rights import (  # noqa: PLC0415 (heavy)
-        OWNER,
-        RIGHTS,
-        Role,
-    )
+    from appliance.database.rights import OWNER, RIGHTS, Role  # noqa: PLC0415 (heavy)
 
     roles = [role.value for role in Role]
     asked = "".join(f"\\password {_named(user)}\n" for user in (OWNER, *roles))

@@ -14,8 +14,8 @@ from typing import Final
 from appliance.cli.installation.trial_ports import TrialPorts, open_ports
 from appliance.cli.installation.wanted_ports import MAIL
 from appliance.cli.terminal import say
-from appliance.core.system.held_listeners import VARIABLE, hand_on
 from appliance.settings import SettingsError, load_settings
+from appliance.system.held_listeners import VARIABLE, hand_on
 
 _SECRETS: Final = ("pepper", "data-key", "document-key", "lookup-key")
 _RUN_DIR_BYTES: Final = 80

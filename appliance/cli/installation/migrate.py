@@ -49,12 +49,12 @@ async def _mark(settings: Settings) -> None:
         SettingsError: it is another installation's, not mounted, or read-only.
         ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`.
     """
-    from appliance.core.database.engines import open_engines  # noqa: PLC0415 (heavy)
-    from appliance.core.unit_of_work import Database  # noqa: PLC0415 (heavy)
+    from appliance.database.engines import open_engines  # noqa: PLC0415 (heavy)
     from appliance.documents.blob_stores import (  # noqa: PLC0415 (heavy)
         mark_documents,
     )
     from appliance.domain.clock import SystemClock  # noqa: PLC0415 (heavy)
+    from appliance.record.unit_of_work import Database  # noqa: PLC0415 (heavy)
 
     store = Database(open_engines(settings), SystemClock(), "operator")
     try:
@@ -66,7 +66,7 @@ async def _mark(settings: Settings) -> None:
 
 def _told(before: str | None, after: str) -> str:
     """What became of the tables, by their versions before and after."""
-    from appliance.core.database.table_version import newest  # noqa: PLC0415 (heavy)
+    from appliance.database.table_version import newest  # noqa: PLC0415 (heavy)
 
     if after != newest():
         return (
@@ -89,11 +89,8 @@ async def _migrated(settings: Settings, wait_s: float) -> tuple[str | None, str]
     from appliance.cli.installation.upgrade_state import (  # noqa: PLC0415 (heavy)
         is_upgrade_closed,
     )
-    from appliance.core.database.migrate import migrate  # noqa: PLC0415 (heavy)
-    from appliance.core.unit_of_work import (  # noqa: PLC0415 (heavy)
-        denied_right,
-        store_faults,
-    )
+    from appliance.database.migrate import migrate  # noqa: PLC0415 (heavy)
+    from appliance.record.unit_of_work import denied_right, store_faults  # noqa: PLC0415 (heavy)
 
     is_closed = is_upgrade_closed(settings)
     deadline, told = time.monotonic() + wait_s, False

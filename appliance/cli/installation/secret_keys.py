@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final
 from appliance.cli import arguments
 from appliance.cli.progress_bar import ProgressBar
 from appliance.cli.terminal import run_async, say, table
-from appliance.core.secrets.key_files import KEY_BYTES, read_key_ring, write_key_ring
 from appliance.domain.clock import SystemClock
-from appliance.domain.secrets import LAST, KeyRing
+from appliance.domain.keys.versioned_secrets import LAST, KeyRing
 from appliance.domain.vocab import EventKind, SecretName
+from appliance.secrets.key_files import KEY_BYTES, read_key_ring, write_key_ring
 from appliance.settings import Settings, SettingsError
 
 if TYPE_CHECKING:

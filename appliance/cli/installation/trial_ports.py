@@ -12,8 +12,8 @@ from typing import Final, Self
 from appliance.cli.demo.host_files import SITE, SITE_PORT
 from appliance.cli.installation.wanted_ports import refusal, wanted_ports
 from appliance.cli.terminal import say
-from appliance.core.system.passed_sockets import addresses_of, name_of
 from appliance.settings import SettingsError, load_settings
+from appliance.system.passed_sockets import addresses_of, name_of
 
 _OTHERS: Final = range(15_000, 32_000)
 """Ports below those that the kernel gives to outgoing connections."""

@@ -1,6 +1,6 @@
 """Progress of an installation's upgrade, as this machine knows it."""
 
-from appliance.domain.activation import ActivationFormat
+from appliance.domain.signing.activation import ActivationFormat
 from appliance.keys.activation_format import PinnedFormat
 from appliance.settings import Settings
 

@@ -23,14 +23,6 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
 
-from appliance.core.system.durable_files import (
-    NEW,
-    held,
-    make_folder,
-    sync_folder,
-    write_all_durably,
-)
-from appliance.core.system.loop_calls import asked_of_loop
 from appliance.documents.document_bytes import rounds_of, size_of
 from appliance.documents.document_files import (
     NewDocument,
@@ -57,6 +49,14 @@ from appliance.domain.ports import (
     DocumentMemory,
     DocumentStream,
 )
+from appliance.system.durable_files import (
+    NEW,
+    held,
+    make_folder,
+    sync_folder,
+    write_all_durably,
+)
+from appliance.system.loop_calls import asked_of_loop
 
 _Key = TypeVar("_Key")
 _GROUP: Final = 32

@@ -14,9 +14,9 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from appliance.core.system.durable_files import NEW, held, make_folder
 from appliance.documents.document_files import named_faults
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.system.durable_files import NEW, held, make_folder
 
 _NAME: Final = ".reserve"
 _FILE_MODE: Final = 0o660

@@ -16,13 +16,13 @@ from typing import Final, Protocol
 
 import structlog
 
-from appliance.core.installation_store import InstallationStore
-from appliance.core.system.durable_files import make_folder, write_durably
-from appliance.core.unit_of_work import Database
 from appliance.documents.document_files import name_of
 from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.ids import new_id
+from appliance.record.installation_store import InstallationStore
+from appliance.record.unit_of_work import Database
 from appliance.settings import SettingsError
+from appliance.system.durable_files import make_folder, write_durably
 
 _log = structlog.get_logger(__name__)
 FILE: Final = ".installation"

@@ -34,7 +34,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final, TypeVar
 
-from appliance.core.system.loop_calls import asked_of_loop
 from appliance.documents.document_files import (
     NewDocument,
     SealedReader,
@@ -63,6 +62,7 @@ from appliance.domain.ports import (
     DocumentMemory,
     DocumentStream,
 )
+from appliance.system.loop_calls import asked_of_loop
 
 AGAIN: Final = ".again"
 LEAVING: Final = ".leaving"

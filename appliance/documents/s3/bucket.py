@@ -26,11 +26,11 @@ import structlog
 from obstore import exceptions
 from obstore.store import S3Store
 
-from appliance.core.tls import read_authorities
 from appliance.documents.s3.abandoned_uploads import UnfinishedUploads
 from appliance.documents.s3.credentials import read_access
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.settings import DocumentSettings, SettingsError
+from appliance.system.tls import read_authorities
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta

@@ -14,7 +14,6 @@ from typing import Final
 
 import structlog
 
-from appliance.core.unit_of_work import Database
 from appliance.documents.document_files import named_document
 from appliance.documents.local.folder_mark import (
     FILE,
@@ -24,6 +23,7 @@ from appliance.documents.local.folder_mark import (
 )
 from appliance.documents.s3.bucket import Bucket
 from appliance.domain.errors import DocumentsAwayError
+from appliance.record.unit_of_work import Database
 from appliance.settings import DocumentSettings, SettingsError
 
 _log = structlog.get_logger(__name__)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from appliance.core.database.password_files import read_password
+from appliance.database.password_files import read_password
 from appliance.settings import DocumentSettings, SettingsError
 
 

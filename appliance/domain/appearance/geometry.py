@@ -12,7 +12,7 @@ from typing import Final
 
 from appliance.domain.appearance.details import Logo, StampDetails, qr_modules
 from appliance.domain.appearance.font_metrics import FONTS
-from appliance.domain.documents import PageBox, SignatureMark
+from appliance.domain.documents.inspected import PageBox, SignatureMark
 from appliance.domain.vocab import FontName, FontStyle
 
 LINE_HEIGHT: Final = 1.2

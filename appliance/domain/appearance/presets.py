@@ -26,7 +26,7 @@ from appliance.domain.appearance.geometry import (
 )
 from appliance.domain.appearance.stamp import MIN_TEXT_PT
 from appliance.domain.appearance.text import StampSigner, stamp_text
-from appliance.domain.documents import Inspection, PageBox
+from appliance.domain.documents.inspected import Inspection, PageBox
 from appliance.domain.errors import PageOutOfRangeError
 from appliance.domain.signing_command import SignParameters
 

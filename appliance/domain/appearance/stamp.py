@@ -43,7 +43,12 @@ from appliance.domain.appearance.geometry import (
     to_user_space,
 )
 from appliance.domain.appearance.text import StampSigner, stamp_lines, stamp_text
-from appliance.domain.documents import EmptyField, Inspection, PageBox, SignatureMark
+from appliance.domain.documents.inspected import (
+    EmptyField,
+    Inspection,
+    PageBox,
+    SignatureMark,
+)
 from appliance.domain.errors import (
     POSITION_OF_BOTH,
     ApplianceError,

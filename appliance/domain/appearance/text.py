@@ -12,7 +12,7 @@ from typing import Final
 from appliance.domain.appearance.characters import CHARACTERS
 from appliance.domain.appearance.details import StampDetails
 from appliance.domain.appearance.font_metrics import FONTS, FontMetrics
-from appliance.domain.identity import format_cuil
+from appliance.domain.people.identity import format_cuil
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.text.civil_time import with_zone
 

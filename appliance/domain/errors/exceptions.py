@@ -14,8 +14,8 @@ from appliance.domain.errors.sentences import (
     OTP_USED,
     SENTENCES,
 )
-from appliance.domain.state_words import PLACES, STATE_WORDS
 from appliance.domain.text.sentences import fill
+from appliance.domain.text.state_words import PLACES, STATE_WORDS
 from appliance.domain.vocab.certificates import StatementFault
 
 

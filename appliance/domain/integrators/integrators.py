@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from appliance.domain.appearance.details import Logo
-from appliance.domain.documents import CameDocument
+from appliance.domain.documents.inspected import CameDocument
 from appliance.domain.ids import (
     IntegratorId,
     PersonId,
@@ -23,7 +23,7 @@ from appliance.domain.ids import (
     TaskId,
 )
 from appliance.domain.integrators.api_keys import FIRST_SCOPES, ApiKeyScope
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from appliance.domain.vocab import (
     Environment,
     SignatureLevel,

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.ids import IntegratorId, PersonId, RequestId, new_id
 from appliance.domain.vocab import EventKind
 

@@ -5,10 +5,10 @@ from typing import Protocol
 
 from appliance.domain.appearance.details import LogoPicture
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import Inspection, RepairedCopy, TextSearch
+from appliance.domain.documents.inspected import Inspection, RepairedCopy, TextSearch
+from appliance.domain.documents.verification import VerificationReport
+from appliance.domain.pki.timestamps import RevokedTsa
 from appliance.domain.ports.documents import DocumentBytes
-from appliance.domain.timestamps import RevokedTsa
-from appliance.domain.verification import VerificationReport
 
 
 class PdfInspector(Protocol):

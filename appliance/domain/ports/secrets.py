@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from appliance.domain.activation import ActivationFormat
+from appliance.domain.signing.activation import ActivationFormat
 
 
 class Sealer(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 
 
 class TimestampAuthority(Protocol):

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from appliance.domain.ids import IntegratorId, RequestId
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 
 _ORDER: Final = tuple(SignatureLevel)

@@ -14,7 +14,7 @@ from appliance.domain.ids import (
     RequestId,
 )
 from appliance.domain.requests.request import RequestView, SignedVersion
-from appliance.domain.signer_bars import Bar
+from appliance.domain.requests.signer_bars import Bar
 from appliance.domain.vocab import RequestState
 
 BACKEND_ORIGIN: Final = "integrador"

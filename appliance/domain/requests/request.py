@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final, Never
 
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import Inspection, Repair
+from appliance.domain.documents.inspected import Inspection, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
     IntegratorId,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from appliance.domain.appearance.text import as_shown
-from appliance.domain.documents import Inspection
+from appliance.domain.documents.inspected import Inspection
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 

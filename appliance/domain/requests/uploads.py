@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from appliance.domain.ids import IntegratorId, UploadId
-from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.requests.intake import StoredDocument
 
 DEFAULT_NAME: Final = "documento.pdf"
 """Of a document that came without a name."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from appliance.domain.documents import (
+from appliance.domain.documents.inspected import (
     Damage,
     FindingKind,
     Inspection,

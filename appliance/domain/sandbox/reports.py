@@ -5,10 +5,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from appliance.domain.sandbox.messages import MessageInvalidError
-from appliance.domain.text.untrusted_json import boolean, docmdp, integer, text
-from appliance.domain.timestamps import RevokedTsa
-from appliance.domain.verification import (
+from appliance.domain.documents.verification import (
     ALTERNATE_CHARS,
     Answer,
     Check,
@@ -17,6 +14,9 @@ from appliance.domain.verification import (
     SignatureReport,
     VerificationReport,
 )
+from appliance.domain.pki.timestamps import RevokedTsa
+from appliance.domain.sandbox.messages import MessageInvalidError
+from appliance.domain.text.untrusted_json import boolean, docmdp, integer, text
 
 
 def report_to_json(report: VerificationReport) -> dict[str, Any]:

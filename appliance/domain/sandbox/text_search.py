@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from appliance.domain.documents import FoundText, TextSearch
+from appliance.domain.documents.inspected import FoundText, TextSearch
 from appliance.domain.sandbox.messages import MessageInvalidError
 from appliance.domain.text.untrusted_json import boolean, integer, rect, text
 

@@ -23,8 +23,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
-from appliance.core.system.durable_files import NEW, sync_folder
 from appliance.settings import SettingsError
+from appliance.system.durable_files import NEW, sync_folder
 
 CONTENTS: Final = "contents.json"
 """The last member: how many files of how many bytes come before it, and their hash."""

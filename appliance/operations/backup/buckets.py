@@ -89,7 +89,7 @@ def bucket_of(url: str, table: Mapping[str, Any], at: str) -> BackupBucket:
     Raises:
         SettingsError: each fault in a line.
     """
-    from appliance.core.tls import read_authorities  # noqa: PLC0415 (heavy)
+    from appliance.system.tls import read_authorities  # noqa: PLC0415 (heavy)
 
     faults = [*table_faults(table, at)]
     faults += [

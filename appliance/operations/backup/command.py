@@ -351,7 +351,7 @@ def _bring_folder_back(
         CommandError: the secrets are not given.
         SettingsError: this is not the image, or another file is there.
     """
-    from appliance.operations import containers  # noqa: PLC0415 (heavy)
+    from appliance.operations import compose  # noqa: PLC0415 (heavy)
     from appliance.operations.backup import restoring  # noqa: PLC0415 (heavy)
 
     if secrets is None:
@@ -359,25 +359,25 @@ def _bring_folder_back(
         raise CommandError(msg)
     folder: Path = args.compose
     restoring.refuse_apart(backup, secrets, args.identity)
-    containers.make_folders(folder)
-    settings_file = folder / containers.SETTINGS
+    compose.make_folders(folder)
+    settings_file = folder / compose.SETTINGS
     is_new = restoring.restore_settings(backup, args.identity, settings_file)
     say(f"{'made' if is_new else 'kept'}  {settings_file}")
     put = restoring.restore_secrets(
         secrets,
         args.identity,
         load_settings(settings_file),
-        lambda path: containers.place_in(folder, path),
+        lambda path: compose.place_in(folder, path),
     )
     made = put.about.get("made")
     say(f"secrets of {made}: {put.files} files made, {put.kept} kept")
-    containers.make(folder, None)
-    say(containers.NEXT_OF_RESTORE)
+    compose.make(folder, None)
+    say(compose.NEXT_OF_RESTORE)
     return 0
 
 
 def _bring_back(args: argparse.Namespace, backup: Path, secrets: Path | None) -> int:
-    from appliance.operations import containers, system  # noqa: PLC0415 (heavy)
+    from appliance.operations import compose, system  # noqa: PLC0415 (heavy)
     from appliance.operations.backup import record, restoring  # noqa: PLC0415 (heavy)
 
     if secrets is not None:
@@ -399,7 +399,7 @@ def _bring_back(args: argparse.Namespace, backup: Path, secrets: Path | None) ->
     for integrator, sha256 in found.missing:
         say(f"MISSING  {integrator}/{sha256}.pdf")
     if system.COMPOSE.is_dir():  # in the image
-        say(containers.NEXT_OF_RECORD)
+        say(compose.NEXT_OF_RECORD)
     else:
         say("now: rubrica setup --no-start; rubrica documents recover; ")
         say("     rubrica hsm take-over; rubrica setup")

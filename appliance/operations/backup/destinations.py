@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from appliance.core.system.durable_files import NEW
 from appliance.operations.backup.archive import Writer, writing
 from appliance.operations.backup.names import BackupName
 from appliance.operations.backup.work_folder import remove_dead
 from appliance.settings import SettingsError
+from appliance.system.durable_files import NEW
 
 
 @dataclass(frozen=True, slots=True)

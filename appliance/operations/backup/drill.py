@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from appliance.cli.own_sandbox import sandbox_at_hand
-from appliance.core.database.table_version import newest
-from appliance.core.secrets.key_files import read_key_ring
-from appliance.core.system.durable_files import write_durably
+from appliance.database.table_version import newest
 from appliance.operations.backup import places, scratch
 from appliance.operations.backup.archive import copied
 from appliance.operations.backup.document_check import DocumentCheck
@@ -29,12 +27,14 @@ from appliance.operations.backup.restoring import (
     take_all,
 )
 from appliance.operations.backup.work_folder import work_folder
+from appliance.secrets.key_files import read_key_ring
 from appliance.settings import (
     Settings,
     SettingsError,
     TokenSettings,
     load_settings,
 )
+from appliance.system.durable_files import write_durably
 
 _PASS_THROUGH: Final = 0o711
 """PostgreSQL's user has a folder in it; nobody may list it."""

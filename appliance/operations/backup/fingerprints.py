@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from appliance.core.secrets.key_files import read_key_ring
+from appliance.secrets.key_files import read_key_ring
 from appliance.settings import Settings, SettingsError
 
 KEYS: Final = "keys"

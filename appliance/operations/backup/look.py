@@ -22,8 +22,8 @@ from appliance.operations.backup.names import (
     BackupName,
     installation_id,
 )
-from appliance.operations.looks import Finding
-from appliance.operations.units import is_masked, shown
+from appliance.operations.installation_checks import Finding
+from appliance.operations.systemd_units import is_masked, shown
 from appliance.settings import Settings, SettingsError
 
 _LATE: Final = timedelta(days=2)

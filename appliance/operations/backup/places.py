@@ -7,8 +7,8 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from appliance.core.database.password_files import password_file_of
-from appliance.core.database.rights import Role
+from appliance.database.password_files import password_file_of
+from appliance.database.rights import Role
 from appliance.documents.document_files import name_of, named_document
 from appliance.documents.local.folder_mark import FILE
 from appliance.documents.s3.bucket import Bucket

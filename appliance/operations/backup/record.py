@@ -16,11 +16,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from appliance.core.database.engines import database_url
-from appliance.core.database.rights import OWNER
-from appliance.core.installation_store import BACKUP, DOCUMENTS, GENERATION, RESTORED
+from appliance.database.engines import database_url
+from appliance.database.rights import OWNER
 from appliance.domain.vocab import EventKind
 from appliance.operations.libpq import libpq_variables
+from appliance.record.installation_store import BACKUP, DOCUMENTS, GENERATION, RESTORED
 from appliance.settings import Settings, SettingsError
 
 _LOCKED_S: Final = 30.0

@@ -8,21 +8,21 @@ from typing import Final
 from appliance.bootstrap import Core, open_core, open_trust
 from appliance.bootstrap.core import data_sealer, document_sealer
 from appliance.cli.verify import VERDICTS, report_on
-from appliance.core.audit_check import AuditChains
-from appliance.core.database.migrate import migrate
-from appliance.core.secret_version_store import SecretVersionStore
-from appliance.core.secrets.key_files import KeyFile
-from appliance.core.secrets.sealed_box import LookupKey
-from appliance.core.unit_of_work import Database
+from appliance.database.migrate import migrate
 from appliance.documents.document_keys import IntegratorDocumentKeys
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.pki.trust_store import AnchorPurpose
 from appliance.domain.vocab import SecretName
 from appliance.identity.login import email_indexes
 from appliance.operations.backup import record
 from appliance.operations.backup.document_check import SHOWN, Kept, Named
+from appliance.record.audit_check import AuditChains
+from appliance.record.secret_version_store import SecretVersionStore
+from appliance.record.unit_of_work import Database
+from appliance.secrets.key_files import KeyFile
+from appliance.secrets.sealed_box import LookupKey
 from appliance.settings import Settings, SettingsError
 
 _TRIED: Final = 20

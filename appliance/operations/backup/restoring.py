@@ -17,8 +17,7 @@ from pathlib import Path
 from stat import S_IMODE, S_ISVTX
 from typing import IO, Any, Final
 
-from appliance.core.database.table_version import newest
-from appliance.core.system.durable_files import NEW, sync_folder, write_durably
+from appliance.database.table_version import newest
 from appliance.operations.backup import places, record
 from appliance.operations.backup.archive import CONTENTS, Tally, copied, reading
 from appliance.operations.backup.fingerprints import (
@@ -30,6 +29,7 @@ from appliance.operations.backup.fingerprints import (
 from appliance.operations.backup.making import ABOUT
 from appliance.operations.backup.work_folder import WORK
 from appliance.settings import Settings, SettingsError, load_settings
+from appliance.system.durable_files import NEW, sync_folder, write_durably
 
 _JSON_BYTES: Final = 65_536
 _SETTINGS_BYTES: Final = 1 << 20

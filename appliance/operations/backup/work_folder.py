@@ -16,7 +16,7 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import Final
 
-from appliance.core.system.durable_files import held
+from appliance.system.durable_files import held
 
 WORK: Final = Path("/var/tmp")  # noqa: S108 (a folder of its own is made in it)
 DEAD: Final = timedelta(days=1)

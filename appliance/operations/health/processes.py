@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.keys.signing_hosts import ALIVE
 from appliance.operations.metrics.facts import ProcessFact
 from appliance.operations.metrics.verdicts import GOOD, Verdict, alarm, worst_of

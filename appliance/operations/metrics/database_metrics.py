@@ -18,9 +18,6 @@ import structlog
 
 from appliance.console.expiry_notices import Expiry
 from appliance.console.installation_state import Publication, Queue, look
-from appliance.core import metrics
-from appliance.core.system.clock_check import ClockCheck
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.mail.mails import MailState
@@ -28,8 +25,11 @@ from appliance.keys.signing_hosts import ALIVE
 from appliance.keys.worker_store import WorkerStore
 from appliance.mail.mail_store import MailStore
 from appliance.mail.notice_store import NoticeStore
+from appliance.metrics import metrics
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.settings import Settings
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
+from appliance.system.clock_check import ClockCheck
 from appliance.webhooks.message_queue import MessageQueue
 
 EVERY_S: Final = 10.0

@@ -14,7 +14,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from appliance.core.metrics import FAMILIES, Family
+from appliance.metrics.metrics import FAMILIES, Family
 from appliance.operations.metrics.reading import SAMPLES, Process
 
 _OF: Final = ("role", "number")

@@ -9,9 +9,9 @@ from typing import Final
 
 from appliance.console.health_store import MailFaults, WebhookFaults
 from appliance.console.installation_state import Publication, Queue
-from appliance.domain.audit_check import AuditCheck
+from appliance.domain.audit.verification import AuditCheck
+from appliance.domain.pki.trust_store import ExpiringKind
 from appliance.domain.requests.levels import UpkeepCount
-from appliance.domain.trust_store import ExpiringKind
 from appliance.domain.vocab import Environment
 from appliance.operations.metrics.verdicts import (
     GOOD,

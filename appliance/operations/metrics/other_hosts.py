@@ -16,9 +16,9 @@ from typing import Final
 import aiohttp
 import structlog
 
-from appliance.core.system.http_client import BadAnswerError, HttpClient, read_up_to
 from appliance.operations.metrics.processes_json import PATH, processes_from
 from appliance.operations.metrics.reading import FOLDER, BadFileError, Process
+from appliance.system.http_client import BadAnswerError, HttpClient, read_up_to
 
 ANSWER_BYTES: Final = 4_194_304
 """Longest answer of a host, in bytes."""

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from appliance.core.metrics_file import FORMAT
 from appliance.domain.text.urls import read_address
+from appliance.metrics.metrics_file import FORMAT
 from appliance.operations.metrics.reading import (
     FOLDER,
     MOST_FILES,

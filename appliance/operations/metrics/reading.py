@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from appliance.core.metrics import FAMILIES, Family
-from appliance.core.metrics_file import EVERY_S, FORMAT
 from appliance.domain.errors import ApplianceError
 from appliance.domain.strict_json import parse
+from appliance.metrics.metrics import FAMILIES, Family
+from appliance.metrics.metrics_file import EVERY_S, FORMAT
 
 ROLES: Final = ("api", "embed", "admin", "signing", "chores", "sandbox")
 """Who hands figures over, each in a folder of that name."""

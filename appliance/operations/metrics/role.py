@@ -14,12 +14,12 @@ from typing import Final
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from quart import Blueprint, Quart, Response, current_app
 
-from appliance.core.metrics_file import snapshot
-from appliance.core.system.late_imports import FACES, load_late
+from appliance.metrics.metrics_file import snapshot
 from appliance.operations.metrics.exposition import exposition
 from appliance.operations.metrics.processes_json import PATH, processes_json
 from appliance.operations.metrics.reading import Process, own, read_all
 from appliance.settings import METRICS, Settings
+from appliance.system.late_imports import FACES, load_late
 from appliance.web.app import create_app
 from appliance.web.auth import public
 from appliance.web.server.server import serve_app

@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 
 from appliance.cli.terminal import say
 from appliance.operations import system
-from appliance.operations.answers import Answers
 from appliance.operations.backup.bucket_destination import places_of
 from appliance.operations.backup.buckets import FILES, BackupBucket
 from appliance.operations.backup.config import FILE, BackupConfig
 from appliance.operations.setup.addresses import addresses_of_host
-from appliance.operations.units import shown
+from appliance.operations.setup_answers import Answers
+from appliance.operations.systemd_units import shown
 from appliance.settings import Settings, SettingsError
 
 _DROP_IN: Final = """\

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from appliance.cli.terminal import say
 from appliance.operations import system
-from appliance.operations.answers import Answers, settings_text
 from appliance.operations.setup import proxy
+from appliance.operations.setup_answers import Answers, settings_text
 from appliance.settings import CommandError, SettingsError, load_settings
 
 
@@ -134,24 +134,24 @@ def _is_interactive(args: argparse.Namespace) -> bool:
 
 def _for_containers(args: argparse.Namespace, given: dict[str, str]) -> int:
     """Make the folder that `docker compose up` starts an installation from."""
-    from appliance.operations import containers  # noqa: PLC0415 (heavy)
+    from appliance.operations import compose  # noqa: PLC0415 (heavy)
     from appliance.operations.setup import steps  # noqa: PLC0415 (heavy)
     from appliance.operations.setup.questions import ask_all  # noqa: PLC0415 (heavy)
 
     folder: Path = args.compose
-    settings_file = folder / containers.SETTINGS
+    settings_file = folder / compose.SETTINGS
     answers = None
     if settings_file.exists():
         say(f"kept  {settings_file}; its answers are not asked for again")
     else:
         answers = ask_all(
-            given, interactive=_is_interactive(args), layout=containers.LAYOUT
+            given, interactive=_is_interactive(args), layout=compose.LAYOUT
         )
-    containers.make(folder, answers)
+    compose.make(folder, answers)
     steps.warn_of_hsm(settings_file)
     if answers is not None:
         _write_sample(answers, folder)
-    say(containers.NEXT)
+    say(compose.NEXT)
     return 0
 
 

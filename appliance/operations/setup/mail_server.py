@@ -10,13 +10,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from appliance.core.database.password_files import read_password
-from appliance.core.tls import read_authorities
+from appliance.database.password_files import read_password
 from appliance.mail.smtp import MailServer
-from appliance.operations.answers import Answers, settings_text
-from appliance.operations.reaching import CONNECT_S
+from appliance.operations.reachability import CONNECT_S
 from appliance.operations.setup.addresses import addresses_of_host
+from appliance.operations.setup_answers import Answers, settings_text
 from appliance.settings import MailSettings, SettingsError
+from appliance.system.tls import read_authorities
 
 _FOR_A_HOST = "is for mail_host; give that too, or leave this out"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from appliance.operations.answers import Answers
+from appliance.operations.setup_answers import Answers
 
 SAMPLES: Final = {"nginx": "nginx.conf", "caddy": "Caddyfile", "haproxy": "haproxy.cfg"}
 """File of `docs/samples`, by web server."""

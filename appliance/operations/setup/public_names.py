@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from appliance.operations.answers import Answers
 from appliance.operations.setup.addresses import addresses_of_host
 from appliance.operations.setup.proxy import fits
+from appliance.operations.setup_answers import Answers
 from appliance.settings import SettingsError
 
 _MOST_BYTES: Final = 1_048_576

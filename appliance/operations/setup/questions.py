@@ -15,22 +15,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from appliance.cli.terminal import say
-from appliance.core.database.password_files import read_password
-from appliance.core.tls import read_authorities
+from appliance.database.password_files import read_password
 from appliance.domain.errors import ApplianceError, FieldInvalidError
 from appliance.domain.vocab import Environment
-from appliance.operations.answers import (
-    BUCKET_SETTINGS_OF,
-    MACHINE,
-    MAIL_SETTINGS_OF,
-    PROXIES,
-    SETTINGS_OF,
-    TLS_TO_MAIL,
-    Answers,
-    Layout,
-    settings_text,
-)
-from appliance.operations.reaching import (
+from appliance.operations.reachability import (
     CONNECT_S,
     DATABASE_PORT,
     REDIS_PORT,
@@ -46,9 +34,21 @@ from appliance.operations.setup.public_names import (
     look_at_key,
     missing_yet,
 )
+from appliance.operations.setup_answers import (
+    BUCKET_SETTINGS_OF,
+    MACHINE,
+    MAIL_SETTINGS_OF,
+    PROXIES,
+    SETTINGS_OF,
+    TLS_TO_MAIL,
+    Answers,
+    Layout,
+    settings_text,
+)
 from appliance.operations.system import psql
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
+from appliance.system.tls import read_authorities
 
 _TABLES: Final = (SETTINGS_OF, BUCKET_SETTINGS_OF, MAIL_SETTINGS_OF)
 _ANSWERED: Final = frozenset(key for each in _TABLES for key in each.values())
@@ -405,10 +405,7 @@ def _look_at_administrator(answers: Answers) -> Iterator[str]:
 
 
 def _look_at_administrators_password(answers: Answers) -> Iterator[str]:
-    from appliance.domain.new_password import (  # noqa: PLC0415 (heavy)
-        ALLOWED,
-        WeakPasswordError,
-    )
+    from appliance.domain.people.new_password import ALLOWED, WeakPasswordError  # noqa: PLC0415 (heavy)
     from appliance.identity.console_login import (  # noqa: PLC0415 (heavy)
         PASSWORD_ALLOWED,
         console_password,

@@ -26,18 +26,18 @@ import asyncpg
 from appliance.cli.as_role import credentials_of
 from appliance.cli.installation.database import database_name, roles_sql, verifiers_of
 from appliance.cli.terminal import say
-from appliance.core.database.engines import connect_options, database_url
-from appliance.core.database.password_files import password_file_of, read_password
-from appliance.core.database.rights import OWNER, Role
+from appliance.database.engines import connect_options, database_url
+from appliance.database.password_files import password_file_of, read_password
+from appliance.database.rights import OWNER, Role
 from appliance.operations import system
-from appliance.operations.answers import (
+from appliance.operations.libpq import libpq_variables, named_user
+from appliance.operations.setup.addresses import addresses_of_host
+from appliance.operations.setup_answers import (
     AUTHORITIES,
     MAIL_PASSWORD,
     PASSWORDS,
     Answers,
 )
-from appliance.operations.libpq import libpq_variables, named_user
-from appliance.operations.setup.addresses import addresses_of_host
 from appliance.settings import Settings, SettingsError
 
 _USERS: Final = (OWNER, *(role.value for role in Role))

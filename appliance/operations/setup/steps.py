@@ -13,16 +13,16 @@ from appliance.cli.as_role import credentials_of, unit_text
 from appliance.cli.terminal import read_file, say
 from appliance.domain.vocab import Environment
 from appliance.operations import system
-from appliance.operations.answers import Answers
-from appliance.operations.looks import (
+from appliance.operations.installation_checks import (
     look_at_hsm_kind,
     look_at_service,
     look_at_settings,
     look_at_units,
 )
-from appliance.operations.reaching import look_at_redis, socket_place
+from appliance.operations.reachability import look_at_redis, socket_place
 from appliance.operations.setup import servers
 from appliance.operations.setup.addresses import addresses_of
+from appliance.operations.setup_answers import Answers
 from appliance.settings import DocumentSettings, Settings, SettingsError
 
 _KEEPER: Final = "rubrica-migrate"

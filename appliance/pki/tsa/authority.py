@@ -8,25 +8,25 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.core.fair_queue import FairLimits, FairQueue
-from appliance.core.unit_of_work import Database
-from appliance.core.work_owner import WORK_OWNER
-from appliance.domain.certificates import serial_text
+from appliance.admission.fair_queue import FairLimits, FairQueue
+from appliance.admission.work_owner import WORK_OWNER
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
-from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import TaskId, new_id
-from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.timestamps import (
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.pki.certificates import serial_text
+from appliance.domain.pki.timestamps import (
     IssuedTimestamp,
     TimestampQuestion,
     TimestampRefusal,
 )
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.domain.vocab import EventKind, TaskKind, TaskState
 from appliance.keys.hsm_task_events import task_event
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.pki.tsa.tsp_messages import granted, read_question, refused
+from appliance.record.unit_of_work import Database
 
 _WAIT_S: Final = 10.0
 _LIMITS: Final = FairLimits(

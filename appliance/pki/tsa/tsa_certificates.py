@@ -13,15 +13,18 @@ from typing import Final
 
 from cryptography import x509
 
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.audit import AuditEvent
-from appliance.domain.certificates import TSA_REASONS, CertificateRecord, parse_serial
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import TaskId, new_id
+from appliance.domain.pki.certificates import (
+    TSA_REASONS,
+    CertificateRecord,
+    parse_serial,
+)
+from appliance.domain.pki.timestamps import RevokedTsa
 from appliance.domain.requests.request import SignedDocumentView
-from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
@@ -34,6 +37,7 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.revocation_store import RevocationStore
 from appliance.pki.validation.external_status_store import ExternalStatusStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 
 _PAGE: Final = 500

@@ -9,8 +9,8 @@ from typing import Final
 
 from asn1crypto import algos, core, parser, tsp
 
-from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.timestamps import (
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.pki.timestamps import (
     TIMESTAMP_POLICY,
     TimestampQuestion,
     TimestampRefusal,

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import ExtensionOID, NameOID
 
-from appliance.domain.certificates import serial_text
 from appliance.domain.errors import ChainRefusedError, ErrorCode
+from appliance.domain.pki.certificates import serial_text
 
 CERTIFICATES_AT_MOST: Final = 10
 """Certificates of one chain."""

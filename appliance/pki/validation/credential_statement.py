@@ -20,13 +20,13 @@ from typing import Final
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from appliance.domain.certificates import POLICIES
 from appliance.domain.errors import (
     ChainRefusedError,
     CredentialRefusedError,
     ErrorCode,
 )
-from appliance.domain.identity import Credential, Person
+from appliance.domain.people.identity import Credential, Person
+from appliance.domain.pki.certificates import POLICIES
 from appliance.domain.vocab import StatementFault, VouchedBy
 from appliance.pki.validation.certificate_rules import (
     der_of,

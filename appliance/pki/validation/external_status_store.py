@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import Row, delete, select
 
-from appliance.core.database.tables import outside_status
-from appliance.core.database.upsert import insert_into
-from appliance.core.unit_of_work import Store
-from appliance.domain.certificates import KeptStatus, StatusKind
+from appliance.database.tables import outside_status
+from appliance.database.upsert import insert_into
+from appliance.domain.pki.certificates import KeptStatus, StatusKind
+from appliance.record.unit_of_work import Store
 
 
 def status_subject(certificate: bytes) -> str:

@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from appliance.domain.errors import ChainRefusedError, ErrorCode
-from appliance.domain.identity import cuil_of
+from appliance.domain.people.identity import cuil_of
 from appliance.pki.validation.certificate_rules import (
     check_algorithm,
     check_dates,

@@ -13,9 +13,9 @@ from typing import Final
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from appliance.core.system.pinned_files import PinnedFile, Version
 from appliance.domain.errors import ApplianceError, ChainRefusedError, ErrorCode
 from appliance.pki.validation.certificate_rules import der_of, reading
+from appliance.system.pinned_files import PinnedFile, Version
 
 _PEM: Final = re.compile(
     rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL

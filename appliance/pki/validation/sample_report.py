@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from appliance.domain.documents.verification import Answer, VerificationReport
 from appliance.domain.errors import (
     ApplianceError,
     CertificateUnverifiableError,
@@ -10,7 +11,6 @@ from appliance.domain.errors import (
     ErrorCode,
 )
 from appliance.domain.sandbox import says_nothing
-from appliance.domain.verification import Answer, VerificationReport
 
 
 @contextmanager

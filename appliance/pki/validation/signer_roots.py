@@ -8,7 +8,7 @@ an upgraded installation that is not closed yet, roots of the record count, too.
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from appliance.domain.activation import ActivationFormat
+from appliance.domain.signing.activation import ActivationFormat
 from appliance.keys.activation_format import PinnedFormat
 from appliance.pki.validation.pinned_anchors import PinnedAnchors
 from appliance.pki.validation.trust_anchors import OwnRoot

@@ -15,8 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from appliance.core.unit_of_work import Database
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     ApplianceError,
@@ -25,11 +24,12 @@ from appliance.domain.errors import (
     FieldInvalidError,
 )
 from appliance.domain.ids import new_id
-from appliance.domain.trust_store import Anchor, AnchorPurpose, AnchorView
+from appliance.domain.pki.trust_store import Anchor, AnchorPurpose, AnchorView
 from appliance.domain.vocab import EventKind
 from appliance.pki.validation.certificate_rules import der_of, name_of, names
 from appliance.pki.validation.path_validation import check_root
 from appliance.pki.validation.trust_store import TrustStore
+from appliance.record.unit_of_work import Database
 
 OwnRoot = Callable[[], bytes | None]
 """Reads the installation's own root, DER; None before it was made."""

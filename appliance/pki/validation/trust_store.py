@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     credential,
     expiry_notice,
     former_certificate,
@@ -25,14 +25,19 @@ from appliance.core.database.tables import (
     revocation_pin,
     trust_anchor,
 )
-from appliance.core.database.upsert import insert_into
-from appliance.core.unit_of_work import Store
+from appliance.database.upsert import insert_into
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId, new_id
-from appliance.domain.trust_store import Anchor, AnchorPurpose, Expiring, ExpiringKind
+from appliance.domain.people.identity import Credential
+from appliance.domain.pki.trust_store import (
+    Anchor,
+    AnchorPurpose,
+    Expiring,
+    ExpiringKind,
+)
 from appliance.domain.vocab import CredentialState
 from appliance.keys.credential_store import join
+from appliance.record.unit_of_work import Store
 
 
 class TrustStore(Store):

@@ -17,16 +17,16 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 
-from appliance.core.unit_of_work import Database, Transaction
-from appliance.domain.certificates import serial_text
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.outside_material import MissingMaterialError, WantedMaterial
+from appliance.domain.pki.certificates import serial_text
+from appliance.domain.pki.outside_material import MissingMaterialError, WantedMaterial
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.vocab import CertificateState
 from appliance.pki.ca_certificates import AuthorityFiles
 from appliance.pki.publication import Publishing
 from appliance.pki.publication_store import PublicationStore
+from appliance.record.unit_of_work import Database, Transaction
 
 _WAIT_S: Final = 5.0
 _LOOK_AGAIN_S: Final = 0.1

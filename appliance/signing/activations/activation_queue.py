@@ -22,20 +22,20 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from appliance.core.database.tables import activation, activation_item, activation_seal
-from appliance.core.database.types import Instant
-from appliance.core.leased_queue import LeasedQueue
-from appliance.domain.activation import (
+from appliance.database.tables import activation, activation_item, activation_seal
+from appliance.database.types import Instant
+from appliance.domain.appearance.details import PLAIN, StampDetails
+from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
+from appliance.domain.signing.activation import (
     ActivationDocument,
     Claim,
     LeasePolicy,
     SignatureValue,
 )
-from appliance.domain.appearance.details import PLAIN, StampDetails
-from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import ActivationState, ItemState
 from appliance.keys.sealed_key_store import is_sealed, seals_of
+from appliance.record.leased_queue import LeasedQueue
 
 TRIES: Final = activation.c.fence - activation.c.progress
 """Claims since an item last came to a result."""

@@ -22,16 +22,18 @@ from sqlalchemy import (
     update,
 )
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     activation,
     activation_item,
     activation_seal,
     intent,
     signature_request,
 )
-from appliance.core.database.types import Instant
-from appliance.core.leased_queue import Leased, LeasedQueue
-from appliance.domain.activation import (
+from appliance.database.types import Instant
+from appliance.domain.appearance.details import PLAIN
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId, new_id
+from appliance.domain.signing.activation import (
     Activation,
     ActivationDocument,
     Claim,
@@ -41,9 +43,6 @@ from appliance.domain.activation import (
     Seal,
     SignatureValue,
 )
-from appliance.domain.appearance.details import PLAIN
-from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId, new_id
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import (
     ActivationState,
@@ -52,6 +51,7 @@ from appliance.domain.vocab import (
     RequestState,
 )
 from appliance.keys.sealed_key_store import seals_of
+from appliance.record.leased_queue import Leased, LeasedQueue
 from appliance.signing.activations.activation_queue import (
     TRIES,
     documents_of,

@@ -5,11 +5,11 @@ from datetime import datetime
 
 from sqlalchemy import or_, select, update
 
-from appliance.core.database.tables import activation, activation_seal
-from appliance.core.unit_of_work import Store
-from appliance.domain.activation import ActivationFormat, Claim, Seal
+from appliance.database.tables import activation, activation_seal
 from appliance.domain.ids import ActivationId, CredentialId, PersonId
+from appliance.domain.signing.activation import ActivationFormat, Claim, Seal
 from appliance.domain.vocab import ActivationState
+from appliance.record.unit_of_work import Store
 from appliance.signing.activations.activation_queue import documents_of, is_in
 
 

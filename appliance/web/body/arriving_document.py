@@ -1,7 +1,7 @@
 """Documents as they arrive: kept out of the heap, so that large ones cost no more."""
 
-from appliance.core.system.sealed_memory import MemoryWriter, SealedMemory
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.system.sealed_memory import MemoryWriter, SealedMemory
 
 
 class ArrivingDocument:

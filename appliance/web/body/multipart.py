@@ -16,7 +16,6 @@ from werkzeug.sansio.multipart import (
     NeedData,
 )
 
-from appliance.core.system.sealed_memory import SealedMemory
 from appliance.domain import strict_json
 from appliance.domain.errors import (
     PART_REPEATED,
@@ -26,6 +25,7 @@ from appliance.domain.errors import (
     FieldMissingError,
 )
 from appliance.domain.ports import DocumentMemory
+from appliance.system.sealed_memory import SealedMemory
 from appliance.web.body.arriving_document import ArrivingDocument
 from appliance.web.body.multipart_decoder import BoundedDecoder, is_boundary
 from appliance.web.body.reading import (

@@ -17,12 +17,12 @@ from typing import Final, TypeVar
 from quart import Request, current_app, g, request
 from werkzeug.http import parse_options_header
 
-from appliance.core import metrics
-from appliance.core.system.sealed_memory import SealedMemory
-from appliance.core.work_owner import STRANGERS, WORK_OWNER
+from appliance.admission.work_owner import STRANGERS, WORK_OWNER
 from appliance.domain import strict_json
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.requests.request import Signer
+from appliance.metrics import metrics
+from appliance.system.sealed_memory import SealedMemory
 from appliance.web import auth
 from appliance.web.body.arriving_document import ArrivingDocument
 from appliance.web.responses import PDF, SLOWEST
@@ -32,7 +32,7 @@ from appliance.web.server.exchange import ArrivingBody
 ANYONE: Final = "anyone"
 """All who have not said who they are, together."""
 KNOWN: Final = "known"
-"""Those of them whose address is known (`appliance.core.known_addresses`)."""
+"""Those of them whose address is known (`appliance.admission.known_addresses`)."""
 PARTY_PART: Final = 4
 """One person, session or administrator holds a quarter at most, or one body."""
 GROUP_PART: Final = 2

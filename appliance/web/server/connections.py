@@ -25,7 +25,6 @@ from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.typing import ConnectionState
 from hypercorn.utils import parse_socket_addr
 
-from appliance.core import metrics
 from appliance.domain.errors import (
     HEAD_TOO_LARGE,
     HEADER_CODING,
@@ -35,6 +34,7 @@ from appliance.domain.errors import (
     BadHeaderError,
     ErrorCode,
 )
+from appliance.metrics import metrics
 from appliance.web import problems
 from appliance.web.responses import SLOWEST
 from appliance.web.server.bare_errors import bare, bare_answer

@@ -14,12 +14,12 @@ from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from quart import Quart
 
-from appliance.core.metrics_file import handing_over
-from appliance.core.system.freed_memory import give_back
-from appliance.core.system.late_imports import FACES, load_late
-from appliance.domain.new_password import load_common
+from appliance.domain.people.new_password import load_common
+from appliance.metrics.metrics_file import handing_over
 from appliance.runtime.processes import stop_event
 from appliance.settings import Settings
+from appliance.system.freed_memory import give_back
+from appliance.system.late_imports import FACES, load_late
 from appliance.web.request_log import trace
 from appliance.web.server.client_address import Proxies
 from appliance.web.server.connections import Connection, Connections, places

@@ -8,11 +8,11 @@ from playwright.async_api import Page, expect
 from sqlalchemy import delete, insert
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database import tables
-from appliance.core.installation_store import AUDIT, note_audit_check
-from appliance.domain.audit_check import AuditCheck
+from appliance.database import tables
+from appliance.domain.audit.verification import AuditCheck
 from appliance.domain.ids import new_id
 from appliance.domain.mail.mails import MailKind, MailState
+from appliance.record.installation_store import AUDIT, note_audit_check
 from tests.support.appliance.administrators import new_administrator
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.backends import backend_of

@@ -24,7 +24,7 @@ from playwright.async_api import Page, expect
 
 from appliance.api.app import create_api
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database.rights import Role
+from appliance.database.rights import Role
 from appliance.domain.requests.levels import ProfileWishes
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 from tests.support.appliance.administrators import (

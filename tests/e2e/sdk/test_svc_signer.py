@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.async_api import Frame, Page, expect
 
-from appliance.core.system.catalogues import LANGUAGES
+from appliance.system.catalogues import LANGUAGES
 from appliance.web import sdk
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.backends import backend_of

@@ -15,7 +15,7 @@ from PIL import Image, ImageChops
 
 from appliance.bootstrap import ServiceRegistry
 from appliance.cli import main
-from appliance.domain.audit import AuditRow, first_break
+from appliance.domain.audit.record import AuditRow, first_break
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.sandbox import DIED

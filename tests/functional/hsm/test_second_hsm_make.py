@@ -14,7 +14,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from appliance.domain.keys import KeyAlgorithm, KeyMode, WrapMethod
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, KeyMode, WrapMethod
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import signed_pdf
 from tests.support.appliance.ledger import read_ledger

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from appliance.core.database.migrate import migrate
+from appliance.database.migrate import migrate
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.http_calls import signed_pdf
 from tests.support.documents import pdfs

@@ -17,7 +17,7 @@ from typing import Final
 import httpx
 import pytest
 
-from appliance.core.database import table_version
+from appliance.database import table_version
 from tests.support.faults.fault_injection import until
 from tests.support.hosts.booted_machine import Booted, can_boot
 from tests.support.hosts.debian_packages import (
@@ -152,9 +152,9 @@ def changed(folder: Path) -> Path:
     checkout(folder)
     newest = table_version.newest()
     coming = f"{int(newest) + 1:04d}"
-    (
-        folder / f"appliance/core/database/migrations/versions/{coming}_more.py"
-    ).write_text(migration(coming, before=newest, oldest="0001"))
+    (folder / f"appliance/database/migrations/versions/{coming}_more.py").write_text(
+        migration(coming, before=newest, oldest="0001")
+    )
     _replace(
         folder / "appliance/settings/root.py",
         "    data_dir: Path\n",

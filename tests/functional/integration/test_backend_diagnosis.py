@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import insert, update
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database.tables import blocked_origin, webhook_endpoint
+from appliance.database.tables import blocked_origin, webhook_endpoint
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.backends import TestBackend, backend_of, let_vouch

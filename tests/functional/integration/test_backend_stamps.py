@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database.tables import signature_request
+from appliance.database.tables import signature_request
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.backends import REQUESTS, TestBackend, assert_valid, sign
 from tests.support.documents import pdfs

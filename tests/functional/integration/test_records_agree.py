@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import select
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database import tables
+from appliance.database import tables
 from tests.functional.integration.test_webhook_listener import Received, receiving
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.backends import (

@@ -18,7 +18,7 @@ import pytest
 
 from appliance.bootstrap import ServiceRegistry
 from appliance.domain.ids import BatchId
-from appliance.domain.requests.batch import BatchRow
+from appliance.domain.requests.signing_batch import BatchRow
 from appliance.domain.signing_command import SignParameters
 from appliance.signing.batch_store import BatchStore
 from tests.functional.integration.tenants import ABSENT, ROWS, About, Row, Tenant

@@ -11,7 +11,7 @@ import pytest
 
 from appliance.bootstrap import ServiceRegistry
 from appliance.domain.vocab import EventKind
-from appliance.integration.signers_for_tests import MARK
+from appliance.integration.test_mode.signers import MARK
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.backends import (
     BATCHES,

@@ -17,8 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database import tables
-from appliance.domain.keys import KeyMode
+from appliance.database import tables
+from appliance.domain.keys.hsm_keys import KeyMode
 from appliance.domain.vocab import TaskState
 from appliance.people.person_store import PersonStore
 from tests.support.appliance.administrators import new_administrator

@@ -20,10 +20,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from appliance.core.installation_store import RESTORED
 from appliance.domain.vocab import RequestState
 from appliance.operations.backup.archive import writing
 from appliance.operations.backup.names import RECORD, BackupName
+from appliance.record.installation_store import RESTORED
 from tests.support.appliance.backups import (
     RestorableAppliance,
     appliance_with_backups,

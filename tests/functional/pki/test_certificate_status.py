@@ -26,8 +26,8 @@ from pyhanko_certvalidator import ValidationContext
 from sqlalchemy import select
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database.tables import certificate
-from appliance.domain.certificates import CertificateView
+from appliance.database.tables import certificate
+from appliance.domain.pki.certificates import CertificateView
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
 from appliance.domain.vocab import (
     CertificateState,

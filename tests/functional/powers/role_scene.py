@@ -18,21 +18,21 @@ from sqlalchemy import Executable
 from sqlalchemy.exc import DBAPIError
 
 from appliance.bootstrap import ServiceRegistry, open_front
-from appliance.core.database import tables
-from appliance.core.database.engines import open_engines
-from appliance.core.database.rights import OWNER, Role
-from appliance.core.unit_of_work import Transaction
+from appliance.database import tables
+from appliance.database.engines import open_engines
+from appliance.database.rights import OWNER, Role
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
-from appliance.domain.identity import Credential, SigningSecret
 from appliance.domain.ids import RequestId
-from appliance.domain.requests.batch import SignBatch
+from appliance.domain.people.identity import Credential, SigningSecret
 from appliance.domain.requests.request import Signer
+from appliance.domain.requests.signing_batch import SignBatch
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.password_attempts import PasswordAttempts, RightPassword
 from appliance.keys.signing_password import PasswordCheck, UnlockKeys
+from appliance.record.unit_of_work import Transaction
 from appliance.settings import Settings
 from appliance.signing.sign import Signing, SigningContext, _Found
 from tests.support.appliance.appliance import Appliance, TestPerson

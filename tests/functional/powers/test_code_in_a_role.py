@@ -21,20 +21,20 @@ from sqlalchemy import Executable, Row, delete, insert, select, text, update
 
 from appliance.api.app import create_api
 from appliance.bootstrap import ServiceRegistry, document_sealer
-from appliance.core.database import tables
-from appliance.core.database.rights import Role
-from appliance.core.secrets.key_files import KeyFile
-from appliance.core.secrets.password_hashing import HashSlots
+from appliance.database import tables
+from appliance.database.rights import Role
 from appliance.documents.document_files import NewDocument, name_of
 from appliance.documents.document_keys import IntegratorDocumentKeys
+from appliance.domain.documents.verification import Answer
 from appliance.domain.ids import RequestId, new_id
+from appliance.domain.keys.versioned_secrets import KeyRing
 from appliance.domain.requests.request import SignedVersion
-from appliance.domain.secrets import KeyRing
-from appliance.domain.verification import Answer
 from appliance.domain.vocab import EventKind, RequestState, TaskState, VouchedBy
+from appliance.keys.password_hashing import HashSlots
 from appliance.keys.signing_password import SigningPasswords, UnlockKeys, normalize
 from appliance.mail.invitation_mail import LINK
 from appliance.people.person_store import PersonStore
+from appliance.secrets.key_files import KeyFile
 from appliance.signing.signature_lookup import KnownSignature, Verification
 from tests.functional.powers.role_scene import (
     DATABASES,

@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives import hashes
 from sqlalchemy import insert
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database import tables
-from appliance.domain.identity import Credential
+from appliance.database import tables
 from appliance.domain.ids import new_id
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.people.identity import Credential
+from appliance.domain.pki.trust_store import AnchorPurpose
 from appliance.domain.vocab import StatementFault
 from appliance.keys.credential_store import join
 from tests.support.appliance.appliance import Appliance, TestPerson

@@ -17,12 +17,12 @@ import pytest
 from sqlalchemy import insert, text, update
 from sqlalchemy.exc import DBAPIError
 
-from appliance.core.database import tables
-from appliance.core.database.engines import open_engines
-from appliance.core.database.migrate import migrate
-from appliance.core.database.rights import OWNER, Role
-from appliance.domain.activation import ActivationDocument
+from appliance.database import tables
+from appliance.database.engines import open_engines
+from appliance.database.migrate import migrate
+from appliance.database.rights import OWNER, Role
 from appliance.domain.ids import RequestId, new_id
+from appliance.domain.signing.activation import ActivationDocument
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import ItemState, RequestState, Restriction
 from appliance.keys.credential_store import join

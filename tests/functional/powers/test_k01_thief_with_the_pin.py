@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from sqlalchemy import insert
 
-from appliance.core.database import tables
-from appliance.core.secrets.admitted_hosts import listed
-from appliance.core.secrets.own_host import own_name
-from appliance.domain.activation import ActivationFormat, key_statement
-from appliance.domain.host_statements import HostStatement
+from appliance.database import tables
+from appliance.domain.keys.host_statements import HostStatement
+from appliance.domain.signing.activation import ActivationFormat, key_statement
+from appliance.secrets.admitted_hosts import listed
+from appliance.secrets.own_host import own_name
 from hsm_config.profile import load_profile
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import sign

@@ -10,7 +10,7 @@ import httpx
 from redis import Redis
 from sqlalchemy import delete, update
 
-from appliance.core.database.tables import attempt_slot, signing_secret
+from appliance.database.tables import attempt_slot, signing_secret
 from tests.functional.integration.test_batch_sessions import Page, opened
 from tests.support.appliance.appliance import Appliance
 from tests.support.appliance.backends import TestBackend

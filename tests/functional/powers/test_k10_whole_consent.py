@@ -24,7 +24,7 @@ from PIL import Image
 from sqlalchemy import Executable, Row, Table, update
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.keys.credential_store import join, split
 from tests.support.appliance.appliance import Appliance, TestPerson

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import Executable, Row, Table, delete, insert, update
 
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.vocab import EventKind, RequestState, TaskKind, TaskState
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.backends import LOTE, TestBackend, upload

@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sqlalchemy import select
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database import tables
-from appliance.domain.identity import Credential
-from appliance.domain.keys import KeyMode
+from appliance.database import tables
+from appliance.domain.keys.hsm_keys import KeyMode
+from appliance.domain.people.identity import Credential
 from appliance.domain.vocab import StatementFault
 from appliance.keys.credential_store import join
 from tests.support.appliance.appliance import Appliance, TestPerson

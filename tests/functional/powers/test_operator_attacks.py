@@ -26,15 +26,15 @@ from pyhanko.sign.fields import SigSeedSubFilter
 from sqlalchemy import select
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database import tables
-from appliance.core.secrets.host_key import key_text
-from appliance.core.secrets.key_files import read_key_ring
-from appliance.core.secrets.password_hashing import HashSlots
-from appliance.domain.activation import ActivationFormat
+from appliance.database import tables
 from appliance.domain.ids import IntegratorId
+from appliance.domain.signing.activation import ActivationFormat
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.keys.password_hashing import HashSlots
 from appliance.keys.signing_password import SigningPasswords, normalize
 from appliance.people.person_store import PersonStore
+from appliance.secrets.host_key import key_text
+from appliance.secrets.key_files import read_key_ring
 from tests.functional.powers.test_k01_thief_with_the_pin import (
     forge,
     hosts_sealed_to,

@@ -22,9 +22,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from PIL import Image
 
 from appliance.cli import command_parser
-from appliance.core.database import tables
-from appliance.core.secrets.host_key import key_text
+from appliance.database import tables
 from appliance.domain.vocab import EventKind
+from appliance.secrets.host_key import key_text
 from tests.support.appliance.administrators import new_administrator
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.documents import pdfs

@@ -29,15 +29,20 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign import PdfSignatureMetadata, PdfSigner
 from pyhanko.sign.fields import SigSeedSubFilter
 
-from appliance.core.database import tables
-from appliance.core.secrets.key_files import read_key_ring
-from appliance.core.secrets.password_hashing import HashSlots
-from appliance.domain.identity import Credential, SigningSecret
-from appliance.domain.keys import KeyMode, KeyReference, SignatureScheme, TokenRole
-from appliance.domain.reconciliation import Check
+from appliance.database import tables
+from appliance.domain.audit.reconciliation import Check
+from appliance.domain.keys.hsm_keys import (
+    KeyMode,
+    KeyReference,
+    SignatureScheme,
+    TokenRole,
+)
+from appliance.domain.people.identity import Credential, SigningSecret
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.keys.key_encryption import open_outer
+from appliance.keys.password_hashing import HashSlots
 from appliance.keys.signing_password import SigningPasswords, normalize
+from appliance.secrets.key_files import read_key_ring
 from hsm_config.pkcs11 import objects, signatures
 from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.pkcs11.module import (

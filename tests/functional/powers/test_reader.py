@@ -26,20 +26,20 @@ from joserfc import jws
 from joserfc.jwk import ECKey
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database import tables
-from appliance.core.secret_version_store import SEALED
-from appliance.core.secrets.key_files import KeyFile, read_key_ring
-from appliance.core.secrets.password_hashing import HashSlots
-from appliance.core.secrets.sealed_box import SecretBox
+from appliance.database import tables
 from appliance.domain import strict_json
-from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import new_id
+from appliance.domain.keys.versioned_secrets import KeyRing
 from appliance.domain.mail.mails import MailKind
-from appliance.domain.secrets import KeyRing
+from appliance.domain.people.identity import SigningSecret
 from appliance.domain.vocab import EventKind, SecretName, VouchedBy
 from appliance.identity.access_tokens import ALGORITHM, TYPE
 from appliance.keys.credential_store import credential_of
+from appliance.keys.password_hashing import HashSlots
 from appliance.keys.signing_password import SigningPasswords, normalize
+from appliance.record.secret_version_store import SEALED
+from appliance.secrets.key_files import KeyFile, read_key_ring
+from appliance.secrets.sealed_box import SecretBox
 from tests.functional.powers.test_k12_document_last_fetched import two_of_a_turn
 from tests.functional.powers.test_signature_page import SIGNED, code_of, look
 from tests.functional.powers.writer_scene import (

@@ -18,10 +18,10 @@ import httpx
 import pytest
 from redis import Redis
 
-from appliance.core.database import tables
-from appliance.core.messaging import BELL, NEWS, QUEUE, RING_JOB
+from appliance.database import tables
 from appliance.domain.ids import UPKEEP, new_id
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.messaging.redis_link import BELL, NEWS, QUEUE, RING_JOB
 from tests.functional.powers.test_k13_one_use import consented
 from tests.functional.powers.writer_scene import state_of
 from tests.support.appliance.appliance import Appliance, TestPerson

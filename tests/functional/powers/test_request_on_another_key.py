@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from appliance.core.database.engines import open_engines
+from appliance.database.engines import open_engines
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import problem
 from tests.support.processes.event_loops import run_apart

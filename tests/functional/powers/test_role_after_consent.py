@@ -16,8 +16,8 @@ from PIL import Image
 from sqlalchemy import delete, insert
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database import tables
-from appliance.core.database.rights import Role
+from appliance.database import tables
+from appliance.database.rights import Role
 from appliance.domain.vocab import EventKind, RequestState
 from tests.functional.powers.role_scene import Installed
 from tests.functional.powers.test_k10_whole_consent import SWAPS, Scene, Swap

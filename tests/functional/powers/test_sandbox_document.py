@@ -18,9 +18,9 @@ from typing import Any, Final
 
 import pytest
 
-from appliance.core.database import tables
+from appliance.database import tables
+from appliance.domain.documents.verification import YES, VerificationReport
 from appliance.domain.sandbox import Operation, report_to_json
-from appliance.domain.verification import YES, VerificationReport
 from appliance.domain.vocab import EventKind, RequestState
 from tests.functional.powers.test_operator_attacks import (
     Commands,

@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives import hashes
 from sqlalchemy import insert, text
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database.engines import open_engines
-from appliance.core.database.tables import trust_anchor
+from appliance.database.engines import open_engines
+from appliance.database.tables import trust_anchor
 from appliance.domain.appearance.details import CODE_CHARACTERS, CODE_LENGTH
 from appliance.domain.ids import new_id
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.pki.trust_store import AnchorPurpose
 from tests.functional.signing.test_sign_fields import field_of
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import sign

@@ -27,20 +27,20 @@ from pyhanko.sign import PdfSignatureMetadata, PdfSigner
 from pyhanko.sign.fields import SigFieldSpec, SigSeedSubFilter
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database.engines import open_engines
-from appliance.core.secrets.key_files import read_key_ring
-from appliance.core.secrets.password_hashing import HashSlots
-from appliance.core.unit_of_work import Database
+from appliance.database.engines import open_engines
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ActivationInvalidError
 from appliance.domain.ids import RequestId
-from appliance.domain.keys import SignatureScheme
+from appliance.domain.keys.hsm_keys import SignatureScheme
 from appliance.domain.vocab import EventKind, VouchedBy
 from appliance.keys.key_encryption import open_outer, signing_key
+from appliance.keys.password_hashing import HashSlots
 from appliance.keys.signing_password import SigningPasswords, normalize
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database
+from appliance.secrets.key_files import read_key_ring
 from hsm_config.profile import load_profile
 from hsm_config.provisioning.ca_certificates import read_ca
 from tests.functional.powers.test_operator_attacks import put

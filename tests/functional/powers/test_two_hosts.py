@@ -12,11 +12,11 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from appliance.core.database import tables
-from appliance.core.secrets.own_host import own_name
-from appliance.domain.hsm_tasks import slot_host
-from appliance.domain.reconciliation import Check
+from appliance.database import tables
+from appliance.domain.audit.reconciliation import Check
+from appliance.domain.signing.hsm_tasks import slot_host
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.secrets.own_host import own_name
 from tests.functional.powers.test_k13_one_use import Kept, consented
 from tests.functional.powers.writer_scene import (
     appliance_on,

@@ -19,8 +19,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from sqlalchemy import Executable, insert, update
 
-from appliance.core.database import tables
-from appliance.domain.activation import ActivationFormat
+from appliance.database import tables
+from appliance.domain.signing.activation import ActivationFormat
 from appliance.domain.vocab import EventKind, RequestState
 from tests.functional.powers.test_k01_thief_with_the_pin import THIEF, forge, plant
 from tests.functional.powers.test_k13_one_use import Kept, kept_rows

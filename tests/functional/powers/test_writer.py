@@ -17,15 +17,13 @@ import httpx
 import pytest
 from sqlalchemy import Executable, Row, delete, insert, update
 
-from appliance.core.database import tables
-from appliance.core.database.engines import open_engines
-from appliance.core.secrets.own_host import own_name
-from appliance.core.unit_of_work import Database
-from appliance.domain.audit import GENESIS, AuditEvent, AuditRow, chain
+from appliance.database import tables
+from appliance.database.engines import open_engines
+from appliance.domain.audit.reconciliation import Check
+from appliance.domain.audit.record import GENESIS, AuditEvent, AuditRow, chain
 from appliance.domain.clock import SystemClock
 from appliance.domain.ids import TaskId
 from appliance.domain.mail.mails import MailKind
-from appliance.domain.reconciliation import Check
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import (
     CertificateState,
@@ -33,6 +31,8 @@ from appliance.domain.vocab import (
     EventKind,
     RequestState,
 )
+from appliance.record.unit_of_work import Database
+from appliance.secrets.own_host import own_name
 from tests.functional.powers.test_signature_page import (
     REFUTED,
     SIGNED,

@@ -18,13 +18,8 @@ from sqlalchemy import Row, Table, insert
 
 from appliance.bootstrap import ServiceRegistry
 from appliance.bootstrap.hosts import open_belief
-from appliance.core.database import tables
-from appliance.domain.activation import (
-    Activation,
-    ActivationDocument,
-    ActivationKey,
-)
-from appliance.domain.consent import ConsentSigner, consent_of
+from appliance.database import tables
+from appliance.domain.audit.reconciliation import Check
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -32,8 +27,13 @@ from appliance.domain.ids import (
     TaskId,
     new_id,
 )
-from appliance.domain.keys import KeyAlgorithm
-from appliance.domain.reconciliation import Check
+from appliance.domain.keys.hsm_keys import KeyAlgorithm
+from appliance.domain.signing.activation import (
+    Activation,
+    ActivationDocument,
+    ActivationKey,
+)
+from appliance.domain.signing.consent import ConsentSigner, consent_of
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, TaskKind, TaskState, VouchedBy
 from appliance.keys.credential_store import CredentialStore

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from appliance.domain.identity import format_cuil
+from appliance.domain.people.identity import format_cuil
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.http_calls import (
     problem,

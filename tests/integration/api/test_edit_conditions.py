@@ -14,8 +14,8 @@ from appliance.api.app import create_api
 from appliance.api.openapi.document import OPERATIONS
 from appliance.api.openapi.operation import Operation
 from appliance.api.wire.versions import VERSIONED
-from appliance.core.database.rights import RIGHTS, Role
-from appliance.domain.edit_subjects import Subject
+from appliance.database.rights import RIGHTS, Role
+from appliance.domain.console.edit_subjects import Subject
 from appliance.domain.errors import ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.webhooks.endpoints import EndpointChange

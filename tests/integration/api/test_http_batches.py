@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.core.fair_queue import FairLimits
+from appliance.admission.fair_queue import FairLimits
 from appliance.domain.errors import ApplianceError, ErrorCode, PageOutOfRangeError
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import FontStyle

@@ -9,9 +9,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from sqlalchemy import update
 
-from appliance.core.database.tables import credential
+from appliance.database.tables import credential
 from appliance.domain.ids import PersonId
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.pki.trust_store import AnchorPurpose
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import Held, hold
 from tests.support.installation.api import CUIL, ApiServices, Caller, code

@@ -8,9 +8,9 @@ from typing import Any
 import pyotp
 import pytest
 
+from appliance.admission.fair_queue import FairLimits
+from appliance.admission.work_owner import working_for
 from appliance.api.app import create_api
-from appliance.core.fair_queue import FairLimits
-from appliance.core.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.people.person_store import PersonStore

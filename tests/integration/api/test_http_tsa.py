@@ -18,8 +18,8 @@ from asn1crypto import algos, core, tsp
 from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import TaskId
-from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.timestamps import TimestampQuestion, TimestampRefusal
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.pki.timestamps import TimestampQuestion, TimestampRefusal
 from appliance.domain.vocab import EventKind, TaskKind
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import HsmTasks

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from appliance.api.app import create_api
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.ids import new_id
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.vocab import MessageState, WebhookEvent

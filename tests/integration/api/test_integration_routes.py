@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import update
 
 from appliance.api.app import create_api
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.integrators.integrators import Integrators
 from tests.support.installation.api import ApiServices, code

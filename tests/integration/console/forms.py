@@ -13,8 +13,8 @@ import pyotp
 from cryptography.hazmat.primitives import hashes
 from werkzeug.datastructures import FileStorage
 
-from appliance.core.database import tables
-from appliance.domain.audit import AuditEvent
+from appliance.database import tables
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import EventKind, MessageState, RequestState
 from appliance.identity.enrolment import Choice

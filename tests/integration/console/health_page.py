@@ -10,7 +10,7 @@ from html import unescape
 from pathlib import Path
 
 from admin_ui import figures
-from appliance.core.metrics_file import FORMAT
+from appliance.metrics.metrics_file import FORMAT
 from tests.support.installation.console import Console
 
 Sample = tuple[str, dict[str, str], float]

@@ -6,19 +6,19 @@ path = f"/admin/people/{populated.values['person_id'][0]}"
 
 from dataclasses import dataclass, replace
 
-from appliance.core.unit_of_work import Transaction
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.documents import Damage, Repair
+from appliance.domain.documents.inspected import Damage, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestBatchId, RequestId, new_id
-from appliance.domain.requests.process import ProcessNote
-from appliance.domain.requests.request import Signer
-from appliance.domain.requests.request_batch import (
+from appliance.domain.requests.backend_batch import (
     BatchToPrepare,
     DocumentToPrepare,
     RequestBatch,
 )
+from appliance.domain.requests.process import ProcessNote
+from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import BatchState, HelpTopic, RequestState
+from appliance.record.unit_of_work import Transaction
 from appliance.requests.batch_queue import BatchQueue
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import insert, update
 
 from appliance.api.wire.processes import _obstacle
-from appliance.core.database.tables import credential, outside_status
-from appliance.domain.certificates import StatusKind
+from appliance.database.tables import credential, outside_status
 from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.pki.certificates import StatusKind
 from appliance.domain.vocab import CredentialState, PersonState, RequestState
 from appliance.people.person_store import PersonStore
 from appliance.requests.process_store import ProcessStore

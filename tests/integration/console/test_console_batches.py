@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import update
 
 from appliance.console import views as console_views
-from appliance.core.database import tables
-from appliance.domain.audit import AuditEvent
-from appliance.domain.console import RequestFilter
+from appliance.database import tables
+from appliance.domain.audit.record import AuditEvent
+from appliance.domain.console.lists import RequestFilter
 from appliance.domain.ids import RequestBatchId, RequestId, new_id
+from appliance.domain.requests.backend_batch import RequestBatch
 from appliance.domain.requests.process import ProcessNote
-from appliance.domain.requests.request_batch import RequestBatch
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.requests.request_batch_store import RequestBatchStore

@@ -14,10 +14,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from sqlalchemy import update
 
-from appliance.core.database.tables import credential
-from appliance.domain.certificates import CertificateRecord, Crl, serial_text
+from appliance.database.tables import credential
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
+from appliance.domain.pki.certificates import CertificateRecord, Crl, serial_text
 from appliance.domain.vocab import (
     CertificateKind,
     CredentialState,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.pki.trust_store import AnchorPurpose
 from appliance.domain.vocab import HelpTopic
 from tests.integration.console.forms import (
     ANA,

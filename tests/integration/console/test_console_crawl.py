@@ -11,12 +11,12 @@ import pytest
 from sqlalchemy import update
 
 from admin_ui.words import LANGUAGE_COOKIE, WHY
-from appliance.core.database import tables
-from appliance.core.database.engines import open_engines
-from appliance.domain.audit import AuditEvent
+from appliance.database import tables
+from appliance.database.engines import open_engines
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.errors import ErrorCode
-from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import RequestId
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.keys.worker_store import WorkerStore
 from appliance.signing.signing_order import PROCESS_ENDED

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from admin_ui.edits import FORMS, VERSION
-from appliance.core.edit_version_store import EditStore
-from appliance.core.edit_versions import Precondition
-from appliance.core.unit_of_work import demanding
-from appliance.domain.edit_subjects import Subject
+from appliance.domain.console.edit_subjects import Subject
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import IntegratorView
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.record.edit_version_store import EditStore
+from appliance.record.edit_versions import Precondition
+from appliance.record.unit_of_work import demanding
 from appliance.requests.request_store import RequestStore
 from appliance.webhooks.endpoints import EndpointChange
 from tests.integration.console.forms import (

@@ -16,17 +16,17 @@ from pathlib import Path
 import pytest
 
 from admin_ui.figures import FiguresInReach
-from appliance.core.installation_store import note_audit_check
-from appliance.core.metrics_file import FORMAT
-from appliance.domain.audit_check import AuditCheck
-from appliance.domain.certificates import CertificateRecord, serial_text
-from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.domain.audit.verification import AuditCheck
+from appliance.domain.pki.certificates import CertificateRecord, serial_text
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import CertificateKind
 from appliance.keys.worker_store import WorkerStore
+from appliance.metrics.metrics_file import FORMAT
 from appliance.operations.backup.record import note_backup
 from appliance.operations.metrics.facts import POOLS
 from appliance.operations.metrics.reading import LATEST_S, MOST_SAMPLES
 from appliance.pki.certificate_store import CertificateStore
+from appliance.record.installation_store import note_audit_check
 from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.integration.console.health_page import (
     HOST,

@@ -10,7 +10,7 @@ from werkzeug.routing import Rule
 
 from admin_ui.app import POLICY
 from admin_ui.session import COOKIE, local_path
-from appliance.core.work_owner import WORK_OWNER, WorkOwner
+from appliance.admission.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.integrators.integrators import ConsoleSession
 from appliance.domain.vocab import EventKind
 from appliance.identity.console_login import ConsoleLogin

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.certificates import Crl
-from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import TaskId, new_id
+from appliance.domain.pki.certificates import Crl
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import TaskKind
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.worker_store import WorkerStore

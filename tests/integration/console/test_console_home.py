@@ -16,19 +16,18 @@ from structlog.testing import capture_logs
 
 from admin_ui import figures, health_report
 from admin_ui.session import COOKIE
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     credential,
     integrator,
     mail_message,
     security_notice,
     webhook_endpoint,
 )
-from appliance.core.installation_store import note_audit_check
-from appliance.domain.audit_check import AuditCheck
+from appliance.domain.audit.verification import AuditCheck
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import TaskId, new_id
 from appliance.domain.mail.mails import MailKind, MailState
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import (
     CredentialState,
     Environment,
@@ -39,6 +38,7 @@ from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.worker_store import WorkerStore
 from appliance.operations.backup.record import note_backup
 from appliance.operations.health.report import unassessed
+from appliance.record.installation_store import note_audit_check
 from tests.integration.console.health_page import hand_over, plain, sample, section
 from tests.support.installation.console import Console
 from tests.support.installation.installation import Installation

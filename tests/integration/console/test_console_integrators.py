@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from appliance.cli.demo.setup import PEOPLE
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.vocab import EventKind

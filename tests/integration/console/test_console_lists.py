@@ -11,16 +11,16 @@ import pytest
 from sqlalchemy import delete, update
 
 from appliance.console import views as console_views
-from appliance.core import audit_check
-from appliance.core.database import tables
-from appliance.core.database.engines import open_engines
-from appliance.domain.audit import AuditEvent
-from appliance.domain.console import AuditFilter, PeopleFilter, RequestFilter
+from appliance.database import tables
+from appliance.database.engines import open_engines
+from appliance.domain.audit.record import AuditEvent
+from appliance.domain.console.lists import AuditFilter, PeopleFilter, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestBatchId, RequestId, new_id
+from appliance.domain.requests.backend_batch import RequestBatch
 from appliance.domain.requests.process import ProcessNote
-from appliance.domain.requests.request_batch import RequestBatch
 from appliance.domain.vocab import EventKind, HelpTopic, PersonState, RequestState
+from appliance.record import audit_check
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.requests.request_store import RequestStore

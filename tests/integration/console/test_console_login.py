@@ -7,12 +7,12 @@ from pathlib import Path
 import pyotp
 import pytest
 
-from appliance.core.database import tables
-from appliance.core.secrets.password_hashing import HashSlots, Passwords
+from appliance.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.integrators.integrators import NewConsoleSession
 from appliance.domain.vocab import Environment, EventKind
 from appliance.identity.console_login import ConsoleLogin, SignIn
+from appliance.keys.password_hashing import HashSlots, Passwords
 from tests.support.installation.installation import Installation
 from tests.support.installation.services import Services
 

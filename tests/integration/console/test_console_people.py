@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.console import PeopleFilter
+from appliance.domain.console.lists import PeopleFilter
 from appliance.domain.errors import ApplianceError
 from appliance.domain.mail.mails import MailKind
 from appliance.domain.vocab import EventKind, HelpTopic, PersonState

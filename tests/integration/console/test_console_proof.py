@@ -9,7 +9,7 @@ import pytest
 
 from admin_ui import proof
 from admin_ui.edits import FORMS
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.pki.trust_store import AnchorPurpose
 from tests.integration.console.forms import (
     ANA,
     ANA_DIGITS,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from appliance.core.database.tables import credential, signature_request
-from appliance.domain.audit import AuditEvent
+from appliance.database.tables import credential, signature_request
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import CredentialState, EventKind, RequestState

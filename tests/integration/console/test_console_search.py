@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 
 from appliance.console import views as console_views
-from appliance.core.database import tables
-from appliance.core.database.engines import open_engines
-from appliance.domain.audit import AuditEvent
-from appliance.domain.console import (
+from appliance.database import tables
+from appliance.database.engines import open_engines
+from appliance.domain.audit.record import AuditEvent
+from appliance.domain.console.lists import (
     AuditFilter,
     IntegratorFilter,
     PeopleFilter,
@@ -22,8 +22,8 @@ from appliance.domain.console import (
     RequestRow,
     read_search,
 )
-from appliance.domain.credentials import CredentialView
 from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.keys.credentials import CredentialView
 from appliance.domain.vocab import EventKind, RevocationReason
 from tests.support.installation.console import Console
 from tests.support.installation.installation import Installation

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from admin_ui.figures import KEY, FiguresInReach
-from appliance.core.metrics_file import FORMAT
+from appliance.metrics.metrics_file import FORMAT
 from appliance.operations.metrics.other_hosts import ANSWER_BYTES, OtherHosts
 from appliance.operations.metrics.processes_json import (
     PATH,

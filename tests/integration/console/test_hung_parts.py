@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from admin_ui.figures import FiguresInReach
-from appliance.core.messaging import answers, redis_settings
-from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.keys.worker_store import WorkerStore
+from appliance.messaging.redis_link import answers, redis_settings
 from tests.integration.console.health_page import hand_over, page, plain, sample, told
 from tests.support.installation.console import Console
 from tests.support.installation.installation import Installation
@@ -27,7 +27,7 @@ async def console(
     tmp_path: Path, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Console]:
     """A console that pings a real Redis and gives it up at once; somebody signed in."""
-    monkeypatch.setattr("appliance.core.messaging._ANSWER_S", 0.5)
+    monkeypatch.setattr("appliance.messaging.redis_link._ANSWER_S", 0.5)
     redis = {"socket": str(redis_server.socket)}
     async with Installation(tmp_path, redis=redis).console() as made:
         given = redis_settings(made.front.settings)

@@ -8,11 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select, update
 
-from appliance.core.database.tables import (
-    integrator,
-    signature_request,
-    signing_process,
-)
+from appliance.database.tables import integrator, signature_request, signing_process
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.requests.process import NamedBy, ProcessFilter
 from appliance.domain.requests.request import RequestView

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from appliance.core.secrets.key_files import KeyFile
-from appliance.core.secrets.sealed_box import SecretBox
 from appliance.documents.document_files import MAGIC
 from appliance.documents.document_keys import IntegratorDocumentKeys
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId
 from appliance.domain.vocab import EventKind
+from appliance.secrets.key_files import KeyFile
+from appliance.secrets.sealed_box import SecretBox
 from tests.support.installation.installation import Installation
 from tests.support.installation.services import Services
 from tests.support.processes.command_folder import CommandFolder, make_command_folder

@@ -7,11 +7,11 @@ import pytest
 
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.garbage_collection import GarbageCollection
-from appliance.domain.documents import Damage, Inspection, Repair
+from appliance.domain.documents.inspected import Damage, Inspection, Repair
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.ids import DocumentId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
-from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.requests.intake import StoredDocument
 from appliance.integrators.session_document_store import SessionDocumentStore
 from tests.support.installation.frame import FrameServices, refused
 from tests.support.installation.installation import Installation

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from appliance.core.installation_store import InstallationStore
 from appliance.documents.document_files import name_of
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.documents.local.folder_mark import (
@@ -23,6 +22,7 @@ from appliance.documents.s3 import bucket_mark
 from appliance.documents.s3.bucket import Bucket
 from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.ids import IntegratorId
+from appliance.record.installation_store import InstallationStore
 from appliance.settings import SettingsError
 from tests.support.factories.document_storage import BucketStorage, DocumentStorage
 from tests.support.factories.fakes import FixedDocumentKeys

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.core.database import tables
-from appliance.core.secrets.sealed_box import SecretBox
+from appliance.database import tables
 from appliance.documents.document_keys import IntegratorDocumentKeys
 from appliance.documents.document_store import (
     NAMING,
@@ -19,12 +18,13 @@ from appliance.documents.document_store import (
 )
 from appliance.documents.garbage_collection import GarbageCollection
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.documents import Damage, Inspection, Repair, as_it_came
+from appliance.domain.documents.inspected import Damage, Inspection, Repair, as_it_came
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, new_id
-from appliance.domain.requests.new_request import StoredDocument
-from appliance.domain.secrets import KeyRing
+from appliance.domain.keys.versioned_secrets import KeyRing
+from appliance.domain.requests.intake import StoredDocument
 from appliance.domain.vocab import EventKind
+from appliance.secrets.sealed_box import SecretBox
 from appliance.settings import DocumentSettings
 from tests.support.factories.fakes import FixedDocumentKeys
 from tests.support.installation.record import A4, CoreFixture, signed_view

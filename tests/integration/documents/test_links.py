@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from appliance.core.database import tables as tables_of
+from appliance.database import tables as tables_of
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
 from tests.support.installation.api import ApiServices

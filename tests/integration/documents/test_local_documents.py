@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from appliance.core import metrics
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.errors import DOCUMENTS_AWAY, ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import BlobMaintenance
+from appliance.metrics import metrics
 from tests.support.factories.document_storage import DocumentStorage
 from tests.support.factories.fakes import FixedDocumentKeys, error_code
 

@@ -9,15 +9,15 @@ from typing import Final
 import pytest
 from sqlalchemy import func, select
 
-from appliance.core.database.tables import document, passing_document
+from appliance.database.tables import document, passing_document
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.documents.passing_document_store import PassingDocumentStore
 from appliance.documents.passing_documents import PassingDocuments
-from appliance.domain.documents import Inspection
+from appliance.domain.documents.inspected import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
-from appliance.domain.requests.new_request import NewRequest, StoredDocument
+from appliance.domain.requests.intake import NewRequest, StoredDocument
 from appliance.requests.request_store import RequestStore
 from tests.support.factories.fakes import FixedDocumentKeys
 from tests.support.installation.record import A4, CoreFixture

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from appliance.core.database.tables import uploaded_document
+from appliance.database.tables import uploaded_document
 from appliance.documents.garbage_collection import GarbageCollection
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.documents.passing_documents import PassingDocuments
 from appliance.documents.uploaded_document_store import UploadedDocumentStore
-from appliance.domain.documents import FindingKind, Inspection
+from appliance.domain.documents.inspected import FindingKind, Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
-from appliance.domain.identity import Integrator
 from appliance.domain.ids import IntegratorId, RequestId, new_id
 from appliance.domain.integrators.integrators import KeyView
+from appliance.domain.people.identity import Integrator
 from appliance.domain.ports import DocumentBytes
-from appliance.domain.requests.new_request import NewRequest
+from appliance.domain.requests.intake import NewRequest
 from appliance.domain.requests.request import RequestView
 from appliance.domain.requests.uploads import UploadOrder
 from appliance.domain.vocab import EventKind

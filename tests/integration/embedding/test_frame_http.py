@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from appliance.core.work_owner import WORK_OWNER, WorkOwner
-from appliance.domain.documents import Inspection
+from appliance.admission.work_owner import WORK_OWNER, WorkOwner
+from appliance.domain.documents.inspected import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import RequestState
 from appliance.embedding.signing import EmbedSessionSigning

@@ -15,7 +15,7 @@ from appliance.domain.embedding import PlaceChoice
 from appliance.domain.errors import ErrorCode, FieldInvalidError
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import EmbedSession
-from appliance.domain.requests.new_request import NewRequest
+from appliance.domain.requests.intake import NewRequest
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import Restriction

@@ -12,11 +12,11 @@ import pytest
 
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.appearance.presets import Corner
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from appliance.domain.embedding import EmbedSessionState, PlaceChoice, SignOrder
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
-from appliance.domain.requests.new_request import NewRequest
+from appliance.domain.requests.intake import NewRequest
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.integrators.session_store import SessionStore

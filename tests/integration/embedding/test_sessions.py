@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import EmbedSession, FlagReason, PageKind

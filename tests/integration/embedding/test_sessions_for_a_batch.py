@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from appliance.core.database.tables import audit_event
+from appliance.database.tables import audit_event
 from appliance.domain.embedding import EmbedSessionState
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import RequestBatchId, RequestId, new_id
@@ -16,7 +16,7 @@ from appliance.domain.integrators.integrators import (
     IntegratorCaller,
     SessionFault,
 )
-from appliance.domain.requests.new_request import NewRequest
+from appliance.domain.requests.intake import NewRequest
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.integrators.session_store import SessionStore
 from appliance.requests.request_store import RequestStore

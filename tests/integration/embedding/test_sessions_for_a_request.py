@@ -9,7 +9,7 @@ from appliance.domain.embedding import EmbedSessionState
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import IntegratorCaller
-from appliance.domain.requests.new_request import NewRequest
+from appliance.domain.requests.intake import NewRequest
 from appliance.requests.request_store import RequestStore
 from tests.support.installation.frame import (
     ADDRESS,

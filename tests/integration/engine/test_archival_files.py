@@ -13,7 +13,7 @@ import pytest
 
 from appliance.documents.examination import Examination, Examined
 from appliance.domain.appearance.stamp import place, stamp_lines
-from appliance.domain.documents import Damage
+from appliance.domain.documents.inspected import Damage
 from appliance.domain.signing_command import SignParameters
 from appliance.settings import DocumentSettings
 from tests.support.documents.archival_doubts import DOUBTS

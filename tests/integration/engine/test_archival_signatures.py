@@ -17,7 +17,7 @@ from appliance.domain.appearance.details import StampDetails
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
 from appliance.domain.clock import SystemClock
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction, StampDesign
 from tests.support.documents.archival_pdfs import PARTS, SHAPES, archival

@@ -12,9 +12,9 @@ from asn1crypto import crl, ocsp, x509
 from pyhanko.sign.validation.dss import DocumentSecurityStore
 
 from appliance.domain.clock import SystemClock
-from appliance.domain.keys import DigestAlgorithm, SignatureScheme
+from appliance.domain.documents.verification import Answer, CheckCode
+from appliance.domain.keys.hsm_keys import DigestAlgorithm, SignatureScheme
 from appliance.domain.requests.levels import ValidationData
-from appliance.domain.verification import Answer, CheckCode
 from tests.support.documents.field_pdfs import check_box_without_state
 from tests.support.documents.long_term_validators import (
     lt_failures,

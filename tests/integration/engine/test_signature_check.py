@@ -8,7 +8,7 @@ import pytest
 from asn1crypto import cms
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.keys.hsm_keys import KeyAlgorithm
 from tests.support.documents.pdf_samples import increment_of, make_pdf, make_plan, sign
 from tests.support.documents.software_signer import SoftwareSigner, make_signer
 from tests.support.documents.validators import assert_valid, read_pdf

@@ -7,9 +7,9 @@ import pytest
 from asn1crypto import cms
 
 from appliance.domain.appearance.stamp import place, stamp_lines
-from appliance.domain.documents import PageBox
+from appliance.domain.documents.inspected import PageBox
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 from tests.support.documents.pdf_samples import A4, SIGNED_AT, make_pdf, make_plan, sign

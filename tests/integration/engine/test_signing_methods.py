@@ -19,9 +19,13 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign.fields import SigSeedSubFilter
 from pyhanko.sign.signers import PdfSignatureMetadata, sign_pdf
 
+from appliance.domain.documents.verification import Answer
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
-from appliance.domain.verification import Answer
+from appliance.domain.keys.hsm_keys import (
+    DigestAlgorithm,
+    KeyAlgorithm,
+    SignatureScheme,
+)
 from appliance.domain.vocab import Restriction
 from tests.support.documents.pdf_samples import make_pdf, make_plan, sign
 from tests.support.documents.software_signer import SoftwareSigner, make_signer

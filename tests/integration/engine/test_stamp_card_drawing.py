@@ -14,7 +14,7 @@ import pytest
 from appliance.domain.appearance.details import StampDetails
 from appliance.domain.appearance.stamp import StampLayout, lay_out
 from appliance.domain.appearance.text import StampSigner
-from appliance.domain.documents import PageBox
+from appliance.domain.documents.inspected import PageBox
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import StampDesign
 from tests.support.browsers.qr_codes import scanned

@@ -20,7 +20,7 @@ from appliance.domain.appearance.stamp import (
     place,
     stamp_lines,
 )
-from appliance.domain.documents import PageBox
+from appliance.domain.documents.inspected import PageBox
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle, Restriction

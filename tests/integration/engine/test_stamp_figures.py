@@ -16,7 +16,7 @@ from appliance.documents.sandbox_client import SandboxClient
 from appliance.domain.appearance.details import LogoPicture, StampDetails
 from appliance.domain.appearance.stamp import QUIET_MODULES, StampLayout, lay_out
 from appliance.domain.appearance.text import StampSigner, spoken
-from appliance.domain.documents import PageBox
+from appliance.domain.documents.inspected import PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction

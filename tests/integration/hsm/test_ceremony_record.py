@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from appliance.domain.keys import TokenRole
+from appliance.domain.keys.hsm_keys import TokenRole
 from hsm_config.pkcs11.module import find_token, opened
 from hsm_config.provisioning.signing_token import identity_path
 from tests.support.hsm.hsm_installation import HsmInstallation

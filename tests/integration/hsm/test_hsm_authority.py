@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from appliance.domain.certificates import POLICIES
 from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
@@ -21,13 +20,14 @@ from appliance.domain.errors import (
     HsmRefusedError,
     KeyNotFoundError,
 )
-from appliance.domain.keys import (
+from appliance.domain.keys.hsm_keys import (
     KeyAlgorithm,
     KeyReference,
     ResidentKey,
     SignatureScheme,
     TokenRole,
 )
+from appliance.domain.pki.certificates import POLICIES
 from appliance.domain.vocab import Environment, VouchedBy
 from hsm_config.pkcs11.key_pairs import load_spki
 from hsm_config.provisioning.ca_certificates import read_ca, read_root

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import hsm_config
-from appliance.core.secrets.admitted_hosts import admit
-from appliance.core.secrets.own_host import own_name
-from appliance.domain.keys import KeyAlgorithm, KeyMode, TokenRole
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, KeyMode, TokenRole
+from appliance.secrets.admitted_hosts import admit
+from appliance.secrets.own_host import own_name
 from appliance.settings import Settings
 from hsm_config.pkcs11 import objects
 from hsm_config.pkcs11.master_keys import MasterKeys

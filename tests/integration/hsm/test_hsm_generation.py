@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from appliance.bootstrap import open_core
-from appliance.core.database.migrate import migrate
-from appliance.core.installation_store import InstallationStore
+from appliance.database.migrate import migrate
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import HsmRefusedError
-from appliance.domain.generation import Generation
-from appliance.domain.keys import TokenRole
+from appliance.domain.keys.generation import Generation
+from appliance.domain.keys.hsm_keys import TokenRole
+from appliance.record.installation_store import InstallationStore
 from hsm_config.pkcs11 import objects
 from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.provisioning import generation, tsa_keys

@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from appliance.domain.errors import HsmRefusedError
-from appliance.domain.keys import KeyAlgorithm, TokenRole
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, TokenRole
 from hsm_config.pkcs11 import objects
 from hsm_config.pkcs11.module import opened
 from hsm_config.pkcs11.pin import make_pin

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pkcs11 import Attribute
 
-from appliance.core.database.migrate import migrate
+from appliance.database.migrate import migrate
 from appliance.domain.clock import SystemClock
-from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.keys.hsm_keys import KeyAlgorithm
 from appliance.domain.vocab import EventKind
 from appliance.settings import load_settings
 from hsm_config.pkcs11 import objects

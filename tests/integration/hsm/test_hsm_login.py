@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.keys import ResidentKey, SignatureScheme, TokenRole
+from appliance.domain.keys.hsm_keys import ResidentKey, SignatureScheme, TokenRole
 from appliance.settings import SettingsError
 from hsm_config.pkcs11.module import log_in
 from hsm_config.pkcs11.pin import Pin
@@ -112,7 +112,7 @@ async def test_pin_shows_nowhere(
 _OPEN_AND_SIGN = """\
 import asyncio, hashlib, sys
 from pathlib import Path
-from appliance.domain.keys import KeyReference, TokenRole
+from appliance.domain.keys.hsm_keys import KeyReference, TokenRole
 from appliance.settings import load_settings
 from hsm_config.profile import load_profile
 from worker.hsm.session import HsmSession
@@ -162,7 +162,7 @@ _FORK = """\
 import asyncio, os, sys
 from pathlib import Path
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.keys import (
+from appliance.domain.keys.hsm_keys import (
     KeyReference, ResidentKey, SignatureScheme, TokenRole
 )
 from appliance.settings import load_settings

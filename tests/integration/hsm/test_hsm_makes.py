@@ -8,7 +8,7 @@ import pkcs11
 import pytest
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError
-from appliance.domain.keys import (
+from appliance.domain.keys.hsm_keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,

@@ -9,11 +9,11 @@ from pkcs11 import Attribute
 from sqlalchemy import update
 
 import hsm_config.profile
-from appliance.core.database import tables
-from appliance.core.database.engines import open_engines
-from appliance.core.database.migrate import migrate
+from appliance.database import tables
+from appliance.database.engines import open_engines
+from appliance.database.migrate import migrate
 from appliance.domain.clock import SystemClock
-from appliance.domain.keys import KeyAlgorithm, SignatureScheme, WrapMethod
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, SignatureScheme, WrapMethod
 from appliance.settings import Settings, load_settings
 from hsm_config.pkcs11.key_pairs import load_spki
 from hsm_config.pkcs11.master_keys import MasterKeys

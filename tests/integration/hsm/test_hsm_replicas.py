@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 from pkcs11 import Attribute
 
 from appliance.domain.errors import HsmUnavailableError, KeyNotFoundError
-from appliance.domain.keys import (
+from appliance.domain.keys.hsm_keys import (
     KeyAlgorithm,
     KeyReference,
     SignatureScheme,
@@ -230,7 +230,7 @@ async def test_module_has_one_configuration(apart: HsmInstallation) -> None:
 _SIGN_ON_BOTH = """\
 import asyncio, sys
 from pathlib import Path
-from appliance.domain.keys import KeyAlgorithm, SignatureScheme
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, SignatureScheme
 from appliance.settings import load_settings
 from hsm_config.profile import load_profile
 from worker.hsm.session import HsmSession

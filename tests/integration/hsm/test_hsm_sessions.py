@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from appliance.core import metrics
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.keys import (
+from appliance.domain.keys.hsm_keys import (
     KeyAlgorithm,
     ResidentKey,
     SignatureScheme,
     TokenRole,
     WrappedKey,
 )
+from appliance.metrics import metrics
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import SettingsError
 from hsm_config.pkcs11.objects import KEEP_ALIVE_KEY
@@ -285,7 +285,7 @@ async def test_hang_of_any_thread_is_seen(
 _HANG = """\
 import asyncio, sys
 from pathlib import Path
-from appliance.domain.keys import SignatureScheme
+from appliance.domain.keys.hsm_keys import SignatureScheme
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.runtime.systemd_notify import ServiceManager
 from appliance.settings import load_settings

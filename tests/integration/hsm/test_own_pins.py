@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from appliance.cli import main
-from appliance.operations.pins import look_at_pins
+from appliance.operations.doctor.pin_checks import look_at_pins
 from appliance.settings import Settings, SettingsError
 from hsm_config.provisioning.own_pins import OwnPins
 from tests.support.hsm.pin_folder import ROLE, PinFolder, owned

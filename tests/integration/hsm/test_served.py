@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from appliance.core.installation_store import RESTORED, InstallationStore
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.generation import NONE, Generation
-from appliance.domain.keys import DigestAlgorithm, SignatureScheme
+from appliance.domain.keys.generation import NONE, Generation
+from appliance.domain.keys.hsm_keys import DigestAlgorithm, SignatureScheme
+from appliance.record.installation_store import RESTORED, InstallationStore
 from tests.support.installation.record import CoreFixture
 from worker.hsm import generation_check as served
 from worker.hsm.connection import HsmStatus

@@ -11,14 +11,14 @@ import pkcs11
 import pytest
 
 from appliance.bootstrap import open_core
-from appliance.core.database.migrate import migrate
-from appliance.core.installation_store import RESTORED, InstallationStore
-from appliance.domain.audit import AuditRow
+from appliance.database.migrate import migrate
+from appliance.domain.audit.record import AuditRow
 from appliance.domain.clock import SystemClock
-from appliance.domain.generation import NONE, Generation
-from appliance.domain.keys import TokenRole
+from appliance.domain.keys.generation import NONE, Generation
+from appliance.domain.keys.hsm_keys import TokenRole
 from appliance.domain.vocab import EventKind
 from appliance.keys.take_over import record_take_over
+from appliance.record.installation_store import RESTORED, InstallationStore
 from hsm_config.pkcs11 import objects
 from hsm_config.provisioning import generation
 from tests.support.hsm.hsm_installation import HsmInstallation

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyotp
 import pytest
 
-from appliance.core.login_attempt_store import LoginAttemptStore
+from appliance.admission.login_attempt_store import LoginAttemptStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind, VouchedBy
@@ -168,7 +168,7 @@ async def test_addresses_go_on_being_counted(api_services: ApiServices) -> None:
     await failed_tries_of(api_services).forget_person("operator", person)
 
     async with api_services.store.read() as transaction:
-        from appliance.domain.login import AttemptKind, Counted  # noqa: PLC0415
+        from appliance.domain.people.login import AttemptKind, Counted  # noqa: PLC0415
 
         since = api_services.clock.now().replace(year=2000)
         counted = Counted(AttemptKind.PASSWORD, network=ELSEWHERE)

@@ -16,7 +16,7 @@ from joserfc import jwe
 from joserfc.jwk import ECKey, OctKey
 from sqlalchemy import update
 
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import PersonState
 from appliance.people.login_store import JwtKeyStore

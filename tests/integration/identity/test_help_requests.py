@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import select
 
-from appliance.core.database.engines import open_engines
-from appliance.core.database.tables import help_request, mail_message
+from appliance.database.engines import open_engines
+from appliance.database.tables import help_request, mail_message
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId
 from appliance.domain.vocab import EventKind, HelpTopic

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyotp
 import pytest
 
-from appliance.core.known_addresses import KnownAddresses
+from appliance.admission.known_addresses import KnownAddresses
 from appliance.domain.errors import ApplianceError
 from tests.support.installation.api import CUIL, LOGIN_PASSWORD, ApiServices
 from tests.support.installation.installation import Installation

@@ -10,11 +10,11 @@ import pyotp
 import pytest
 from argon2 import Parameters, PasswordHasher, extract_parameters
 
-from appliance.core.login_attempt_store import LoginAttemptStore
-from appliance.core.rate_limit import Attempt, Throttle
+from appliance.admission.login_attempt_store import LoginAttemptStore
+from appliance.admission.login_throttle import Attempt, Throttle
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
-from appliance.domain.login import AttemptKind
+from appliance.domain.people.login import AttemptKind
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.identity.login import STEP_S
 from appliance.web.server.client_address import counted
@@ -40,7 +40,7 @@ async def strict(
 ) -> AsyncIterator[ApiServices]:
     """Storage and services with the limits of decisions."""
     # Running tries are waited for, however slow the machine is.
-    monkeypatch.setattr("appliance.core.rate_limit._WAIT_S", 600)
+    monkeypatch.setattr("appliance.admission.login_throttle._WAIT_S", 600)
     limits = {"login_per_minute_address": 10, "login_per_minute_account": 5}
     async with Installation(
         tmp_path, auth=limits, database={"url": each_url}
@@ -407,7 +407,7 @@ async def test_so_many_tries_wait_for_running_ones(
     strict: ApiServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who comes beyond them is told at once."""
-    monkeypatch.setattr("appliance.core.rate_limit._LOOK_AGAIN_S", 60)
+    monkeypatch.setattr("appliance.admission.login_throttle._LOOK_AGAIN_S", 60)
     throttle = Throttle(strict.store, strict.lookup, strict.clock, strict.settings.auth)
 
     async def begin() -> Attempt:

@@ -7,7 +7,7 @@ import pyotp
 import pytest
 from sqlalchemy import select
 
-from appliance.core.database.tables import audit_event, known_address, security_notice
+from appliance.database.tables import audit_event, known_address, security_notice
 from appliance.domain.vocab import EventKind
 from tests.support.installation.api import CUIL, LOGIN_PASSWORD, ApiServices
 from tests.support.installation.installation import Installation

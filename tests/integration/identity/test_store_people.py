@@ -3,8 +3,8 @@
 import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Integrator, NewPerson, Person
 from appliance.domain.ids import IntegratorId, PersonId, new_id
+from appliance.domain.people.identity import Integrator, NewPerson, Person
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore

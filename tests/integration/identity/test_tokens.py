@@ -6,7 +6,7 @@ import json
 import pytest
 from sqlalchemy import select
 
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.requests.request import Signer

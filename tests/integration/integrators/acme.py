@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.documents import CameDocument, Inspection
+from appliance.domain.documents.inspected import CameDocument, Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, PersonId, RequestId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
-from appliance.domain.requests.new_request import NewRequest, StoredDocument
+from appliance.domain.requests.intake import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.integrators.session_store import SessionStore
 from appliance.requests.request_store import RequestStore

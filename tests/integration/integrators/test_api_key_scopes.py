@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import event, update
 from structlog.testing import capture_logs
 
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.errors import (
     NETWORK_HOST_BITS,
     ApplianceError,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.errors import ErrorCode, FieldInvalidError
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.requests.request_store import RequestStore

@@ -8,13 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from appliance.core.messaging import connect
-from appliance.core.messaging import redis_settings as settings_of
-from appliance.integrators.call_rates import (
-    CallRates,
-    RateLimitedError,
-    RatePolicy,
-)
+from appliance.admission.call_rates import CallRates, RateLimitedError, RatePolicy
+from appliance.messaging.redis_link import connect
+from appliance.messaging.redis_link import redis_settings as settings_of
 from appliance.settings import RedisSettings, Settings
 from tests.support.factories.fakes import MovingClock
 from tests.support.installation.settings import settings_in

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from appliance.core.database.engines import open_engines
-from appliance.core.database.migrate import differences, migrate
-from appliance.core.unit_of_work import Database
+from appliance.database.engines import open_engines
+from appliance.database.migrate import differences, migrate
 from appliance.domain.errors import ErrorCode
 from appliance.domain.vocab import EventKind
 from appliance.integrators.integrator_store import IntegratorStore
+from appliance.record.unit_of_work import Database
 from tests.integration.integrators.acme import OPERATOR, open_acme, refused
 from tests.support.factories.fakes import MovingClock
 from tests.support.installation.services import Services

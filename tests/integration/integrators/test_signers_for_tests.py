@@ -14,13 +14,13 @@ import pytest
 
 from appliance.api.app import create_api
 from appliance.api.wire import signers_for_tests as wire
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import Person, cuils_of
 from appliance.domain.ids import PersonId
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import IntegratorCaller
+from appliance.domain.people.identity import Person, cuils_of
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.process import NamedBy, ProcessNote
 from appliance.domain.vocab import (
@@ -31,10 +31,10 @@ from appliance.domain.vocab import (
     VouchedBy,
 )
 from appliance.identity.signers_for_tests_in_prod import SignersForTestsInProd
-from appliance.integration import signers_for_tests
-from appliance.integration.orders import NamedSigner, ProcessOrder
+from appliance.integration.requests.order import NamedSigner, ProcessOrder
 from appliance.integration.signers import VouchOrder
-from appliance.integration.signers_for_tests import (
+from appliance.integration.test_mode import signers
+from appliance.integration.test_mode.signers import (
     MARK,
     SignerForTestsOrder,
     SignersForTests,
@@ -208,7 +208,7 @@ async def test_integrator_has_so_many_and_no_more(
     api_services: ApiServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others have their own; one that is removed makes room, and is gone."""
-    monkeypatch.setattr(signers_for_tests, "SIGNERS_AT_MOST", 2)
+    monkeypatch.setattr(signers, "SIGNERS_AT_MOST", 2)
     mode = api_services.signers_for_tests
     acme, other = [await asking(api_services, name) for name in ("acme", "other")]
     first, second = [await mode.create(acme, ORDER) for _ in range(2)]
@@ -336,7 +336,7 @@ async def test_signers_who_come_back_are_no_more_than_others(
     assert refused == [ErrorCode.ALREADY_EXISTS] * 2
 
     await mode.remove(acme, made.person.cuil)
-    monkeypatch.setattr(signers_for_tests, "SIGNERS_AT_MOST", 0)
+    monkeypatch.setattr(signers, "SIGNERS_AT_MOST", 0)
     full = await code_of(lambda: mode.create(acme, AGAIN))
     assert full is ErrorCode.TEST_SIGNERS_TOO_MANY
 

@@ -10,24 +10,24 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from appliance.core.background import Shielded
-from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.domain.errors import ErrorCode
-from appliance.domain.identity import Credential, SigningSecret
 from appliance.domain.ids import ActivationId, CredentialId, RequestId, new_id
-from appliance.domain.keys import KeyMode, WrapMethod
+from appliance.domain.keys.hsm_keys import KeyMode, WrapMethod
+from appliance.domain.keys.versioned_secrets import KeyRing
+from appliance.domain.people.identity import Credential, SigningSecret
 from appliance.domain.requests.request import SignCommand, Signer
-from appliance.domain.secrets import KeyRing
 from appliance.domain.signing_command import GivenParameters
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import lock_outer, open_outer
 from appliance.keys.password_attempts import PasswordAttempts
+from appliance.keys.password_hashing import HashSlots, Passwords
 from appliance.keys.signing_password import SigningPasswords
 from appliance.people.person_store import PersonStore
 from appliance.pki.issuance import Issuance
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
+from appliance.system.background import Shielded
 from tests.support.factories.fakes import error_code
 from tests.support.factories.signing_host import (
     INSTALLATION,

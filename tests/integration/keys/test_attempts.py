@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event, func, select
 
-from appliance.core.database.tables.people import attempt_slot
-from appliance.core.secrets.password_hashing import HashSlots
+from appliance.database.tables.people import attempt_slot
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import LockedKey, SigningSecret
 from appliance.domain.ids import CredentialId, RequestId
+from appliance.domain.keys.versioned_secrets import KeyRing
+from appliance.domain.people.identity import LockedKey, SigningSecret
 from appliance.domain.requests.request import Signer
-from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import SlotOutcome
 from appliance.keys.password_attempt_store import PasswordAttemptStore
 from appliance.keys.password_attempts import PasswordAttempts
+from appliance.keys.password_hashing import HashSlots
 from appliance.keys.signing_password import (
     PasswordCheck,
     SigningPasswords,

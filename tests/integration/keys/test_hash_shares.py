@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from appliance.core.secrets.password_hashing import HashSlots, Passwords
-from appliance.core.system.cpu_count import usable_cores
-from appliance.core.work_owner import working_for
+from appliance.admission.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId
-from appliance.domain.secrets import KeyRing
+from appliance.domain.keys.versioned_secrets import KeyRing
+from appliance.keys.password_hashing import HashSlots, Passwords
 from appliance.keys.signing_password import SigningPasswords
+from appliance.system.cpu_count import usable_cores
 
 PASSWORD = b"una clave de firma"
 

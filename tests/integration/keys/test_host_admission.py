@@ -16,21 +16,21 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from appliance.cli import main
-from appliance.core.secrets.admitted_hosts import (
+from appliance.operations.backup.places import public_keys, secret_places
+from appliance.secrets.admitted_hosts import (
     AdmittedHosts,
     admit,
     listed,
     parse_key,
     remove,
 )
-from appliance.core.secrets.host_key import (
+from appliance.secrets.host_key import (
     fingerprint,
     key_text,
     make_host_key,
     read_host_key,
 )
-from appliance.core.secrets.own_host import own_name, prepare_own_host
-from appliance.operations.backup.places import public_keys, secret_places
+from appliance.secrets.own_host import own_name, prepare_own_host
 from appliance.settings import Settings, SettingsError
 from tests.support.appliance.manual import run_lines
 from tests.support.installation.settings import settings_in, tables_in, toml

@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import pytest
 
-from appliance.core.work_owner import working_for
-from appliance.domain.activation import ActivationFormat, IssueBinding, Seal
-from appliance.domain.certificates import CertificateRecord
+from appliance.admission.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import TaskClaim, WorkerStatus
-from appliance.domain.identity import Credential
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
-from appliance.domain.keys import KeyAlgorithm, KeyMode, TokenRole
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, KeyMode, TokenRole
+from appliance.domain.people.identity import Credential
+from appliance.domain.pki.certificates import CertificateRecord
+from appliance.domain.signing.activation import ActivationFormat, IssueBinding, Seal
+from appliance.domain.signing.hsm_tasks import TaskClaim, WorkerStatus
 from appliance.domain.vocab import CertificateKind, TaskKind, TaskState, VouchedBy
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore

@@ -21,25 +21,24 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from sqlalchemy import insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from appliance.core.database import tables
-from appliance.core.installation_store import RESTORED, InstallationStore
+from appliance.database import tables
 from appliance.documents.sandbox_client import SandboxClient
-from appliance.domain.activation import ActivationFormat
 from appliance.domain.clock import SystemClock
+from appliance.domain.documents.verification import VerificationReport
 from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
-from appliance.domain.hsm_tasks import TaskClaim
-from appliance.domain.identity import Credential
 from appliance.domain.ids import TaskId
-from appliance.domain.keys import (
+from appliance.domain.keys.hsm_keys import (
     KeyMode,
     KeyReference,
     ResidentKey,
     SignatureScheme,
     TokenRole,
 )
+from appliance.domain.people.identity import Credential
+from appliance.domain.pki.timestamps import RevokedTsa
 from appliance.domain.ports import PdfInspector
-from appliance.domain.timestamps import RevokedTsa
-from appliance.domain.verification import VerificationReport
+from appliance.domain.signing.activation import ActivationFormat
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.domain.vocab import CredentialState, Environment, EventKind, TaskState
 from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.activation_keys import PublishedKeys
@@ -47,6 +46,7 @@ from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.keys.hsm_tasks import ORPHAN_AGE, HsmTasks, issue_binding
 from appliance.keys.key_encryption import seal_to, signing_key
+from appliance.record.installation_store import RESTORED, InstallationStore
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from tests.integration.keys.locked_key import LockedKeyServices, locked_key_services
 from tests.support.factories.fake_sandbox import PlayedSandbox

@@ -16,7 +16,7 @@ from appliance.domain.errors import (
     FieldInvalidError,
 )
 from appliance.domain.ids import ActivationId, CredentialId, TaskId, new_id
-from appliance.domain.secrets import KeyRing
+from appliance.domain.keys.versioned_secrets import KeyRing
 from appliance.domain.vocab import (
     CredentialState,
     PersonState,

@@ -11,13 +11,13 @@ import pytest
 from pkcs11 import Attribute
 from sqlalchemy import update
 
-from appliance.core.database import tables
-from appliance.core.database.engines import open_engines
-from appliance.core.database.migrate import migrate
-from appliance.core.unit_of_work import Database
+from appliance.database import tables
+from appliance.database.engines import open_engines
+from appliance.database.migrate import migrate
 from appliance.domain.clock import SystemClock
-from appliance.domain.keys import KeyAlgorithm, WrappedKey
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, WrappedKey
 from appliance.domain.vocab import EventKind
+from appliance.record.unit_of_work import Database
 from hsm_config.pkcs11.key_pairs import load_spki
 from hsm_config.pkcs11.master_keys import MasterKeys
 from hsm_config.pkcs11.signatures import verify

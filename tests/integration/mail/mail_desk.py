@@ -8,18 +8,12 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from appliance.core.database.tables import (
-    integrator,
-    mail_message,
-    person,
-    security_notice,
-)
-from appliance.core.secrets.sealed_box import SecretBox
+from appliance.database.tables import integrator, mail_message, person, security_notice
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import PersonId, RequestId, new_id
+from appliance.domain.keys.versioned_secrets import KeyRing
 from appliance.domain.mail.mails import MailClaim, MailKind, NewMail
 from appliance.domain.ports import BlobStore
-from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import VouchedBy
 from appliance.integrators.event_outbox import EventOutbox, EventTaker
 from appliance.mail.contents import MailContents
@@ -29,6 +23,7 @@ from appliance.mail.smtp import MailServer
 from appliance.mail.work import MailWork
 from appliance.people.signer_for_tests_store import SignerForTestsStore
 from appliance.requests.endings import Endings
+from appliance.secrets.sealed_box import SecretBox
 from appliance.settings import MailSettings, Settings
 from tests.support.installation.record import CoreFixture
 from tests.support.services.mail_server import TestMailServer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.mail.mails import MailKind, MailState
 from appliance.mail.mail_store import MailStore
 from appliance.mail.message import mail_message

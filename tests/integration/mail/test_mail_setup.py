@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from appliance.operations import system
-from appliance.operations.answers import Answers, settings_text
-from appliance.operations.containers import LAYOUT
+from appliance.operations.compose import LAYOUT
 from appliance.operations.setup import mail_server as mail_server_answers
 from appliance.operations.setup import servers
 from appliance.operations.setup.questions import ask_all, look
+from appliance.operations.setup_answers import Answers, settings_text
 from appliance.settings import MailSettings, SettingsError, load_settings
 from tests.support.processes.scratch import free_port
 from tests.support.services.mail_server import (

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from appliance.core.database.tables import signature_request
-from appliance.domain.audit import AuditEvent
+from appliance.database.tables import signature_request
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.mail.mails import MailKind, MailState
 from appliance.domain.vocab import EventKind, RequestState
-from appliance.integration import mails_for_tests
-from appliance.integration.mails_for_tests import MailsForTests
-from appliance.integration.reminders import BackendReminders
+from appliance.integration.requests.reminders import BackendReminders
+from appliance.integration.test_mode import mails
+from appliance.integration.test_mode.mails import MailsForTests
 from appliance.integrators.event_outbox import EventOutbox
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.mail.fan_out import MailFanOut
@@ -174,7 +174,7 @@ async def test_newest_are_given_and_no_more(
     desk: MailDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many there are."""
-    monkeypatch.setattr(mails_for_tests, "MAILS_AT_MOST", 2)
+    monkeypatch.setattr(mails, "MAILS_AT_MOST", 2)
     made_up = await desk.add_test_signer()
     for kind in (MailKind.CERTIFIED, MailKind.REVOKED, MailKind.CODES_SET):
         await desk.add(made_up, kind)

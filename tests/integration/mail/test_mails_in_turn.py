@@ -6,15 +6,15 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import insert, update
 
-from appliance.core.database.tables import enrolment, person, signature_request
-from appliance.domain.audit import AuditEvent
+from appliance.database.tables import enrolment, person, signature_request
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.ids import PersonId, RequestBatchId, RequestId, new_id
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.mail.mails import MailKind, MailState
+from appliance.domain.requests.backend_batch import RequestBatch
 from appliance.domain.requests.process import ProcessNote
-from appliance.domain.requests.request_batch import RequestBatch
 from appliance.domain.vocab import EventKind, PersonState, RequestState
-from appliance.integration.reminders import BackendReminders
+from appliance.integration.requests.reminders import BackendReminders
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.mail.mail_views import MailViews
 from appliance.mail.work import MailUpkeep

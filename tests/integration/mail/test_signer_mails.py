@@ -6,14 +6,14 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import update
 
-from appliance.core.database.tables import signature_request
-from appliance.domain.audit import AuditEvent
+from appliance.database.tables import signature_request
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.mail.mails import MailKind, MailState
 from appliance.domain.vocab import EventKind, RequestState
-from appliance.integration.reminders import BackendReminders
+from appliance.integration.requests.reminders import BackendReminders
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.requests.request_store import RequestStore
 from tests.integration.mail.mail_desk import ADDRESS, MailDesk, mail_desk

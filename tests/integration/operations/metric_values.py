@@ -8,7 +8,7 @@ What is read went the whole way: through what is handed over, and what is taken 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from appliance.core.metrics_file import snapshot
+from appliance.metrics.metrics_file import snapshot
 from appliance.operations.metrics.facts import Facts, facts
 from appliance.operations.metrics.reading import own
 

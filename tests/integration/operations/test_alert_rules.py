@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from appliance.core.metrics import FAMILIES
+from appliance.metrics.metrics import FAMILIES
 from appliance.operations.metrics.exposition import OF_FILES
 from tests.support.appliance.manual import fenced
 

@@ -13,7 +13,6 @@ import pytest
 
 from appliance.domain.vocab import Environment
 from appliance.operations import system
-from appliance.operations.answers import Answers
 from appliance.operations.backup import look, record
 from appliance.operations.backup.bucket_destination import places_of
 from appliance.operations.backup.buckets import (
@@ -26,6 +25,7 @@ from appliance.operations.backup.names import RECORD, BackupName, installation_i
 from appliance.operations.setup import backups
 from appliance.operations.setup.addresses import addresses_of_host
 from appliance.operations.setup.questions import look as look_at_answer
+from appliance.operations.setup_answers import Answers
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
 from tests.support.faults.small_disk import small_disk

@@ -2,10 +2,10 @@
 
 import pytest
 
-from appliance.operations.answers import Answers
 from appliance.operations.setup.addresses import addresses_of
 from appliance.operations.setup.questions import ask_all, look
 from appliance.operations.setup.steps import _way_to_bucket
+from appliance.operations.setup_answers import Answers
 from appliance.settings import DocumentSettings, SettingsError
 from tests.support.factories.document_storage import BucketStorage
 from tests.support.services.s3 import S3Server

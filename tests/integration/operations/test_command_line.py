@@ -605,15 +605,15 @@ def test_doctor_looks_by_the_settings_it_is_given(
 ) -> None:
     """Every command that it runs has them, and it says so."""
     asked: list[list[str]] = []
-    monkeypatch.setattr("appliance.operations.doctor.os.geteuid", lambda: 0)
-    monkeypatch.setattr("appliance.operations.doctor.left_out", lambda: ())
-    monkeypatch.setattr("appliance.operations.looks.left_out", lambda: ())
+    monkeypatch.setattr("appliance.operations.doctor.command.os.geteuid", lambda: 0)
+    monkeypatch.setattr("appliance.operations.doctor.command.left_out", lambda: ())
+    monkeypatch.setattr("appliance.operations.installation_checks.left_out", lambda: ())
 
     def faultless(line: list[str], _limit_s: float | None = None) -> list[str]:
         asked.append(line)
         return []
 
-    monkeypatch.setattr("appliance.operations.looks.faults_of", faultless)
+    monkeypatch.setattr("appliance.operations.installation_checks.faults_of", faultless)
 
     words = ("doctor", "--only", "settings", "--only", "database", "--only", "HSM")
     assert main(["--settings", str(place), *words]) == 0

@@ -20,15 +20,15 @@ import pytest
 from cryptography import x509
 from prometheus_client.parser import text_string_to_metric_families
 
-from appliance.core import metrics
-from appliance.core.fair_queue import FairLimits, FairQueue
-from appliance.core.metrics_file import MetricsFile, handing_over
-from appliance.core.work_owner import WorkOwner
+from appliance.admission.fair_queue import FairLimits, FairQueue
+from appliance.admission.work_owner import WorkOwner
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
-from appliance.domain.keys import DigestAlgorithm, SignatureScheme
+from appliance.domain.keys.hsm_keys import DigestAlgorithm, SignatureScheme
 from appliance.domain.requests.request import SignOutcome
 from appliance.domain.vocab import ActivationState, RequestState
+from appliance.metrics import metrics
+from appliance.metrics.metrics_file import MetricsFile, handing_over
 from appliance.operations.metrics.exposition import exposition
 from appliance.operations.metrics.facts import Facts, facts
 from appliance.operations.metrics.reading import read_all
@@ -424,7 +424,7 @@ def process(folder: Path, role: str, *first: str, path: Path | None = None) -> N
     """
     lines = (
         "from pathlib import Path",
-        "from appliance.core.metrics_file import MetricsFile",
+        "from appliance.metrics.metrics_file import MetricsFile",
         *first,
         f"MetricsFile(Path({str(folder)!r}), {role!r}, 1).write()",
     )

@@ -16,26 +16,23 @@ from cryptography.hazmat.primitives import hashes
 
 from appliance.bootstrap import Core, open_trust
 from appliance.bootstrap.certificates import open_expiry
-from appliance.core.database.engines import open_engines
-from appliance.core.database_clock import database_time
-from appliance.core.system.clock_check import ClockCheck
-from appliance.core.unit_of_work import Database
-from appliance.domain.certificates import (
+from appliance.database.engines import open_engines
+from appliance.domain.clock import SystemClock
+from appliance.domain.ids import RequestBatchId, TaskId, new_id
+from appliance.domain.pki.certificates import (
     CertificateRecord,
     Crl,
     OcspAnswer,
     serial_text,
 )
-from appliance.domain.clock import SystemClock
-from appliance.domain.hsm_tasks import WorkerStatus
-from appliance.domain.ids import RequestBatchId, TaskId, new_id
-from appliance.domain.requests.process import ProcessNote
-from appliance.domain.requests.request_batch import (
+from appliance.domain.pki.trust_store import AnchorPurpose
+from appliance.domain.requests.backend_batch import (
     BatchToPrepare,
     DocumentToPrepare,
     RequestBatch,
 )
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.requests.process import ProcessNote
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import (
     BatchState,
     CertificateKind,
@@ -49,8 +46,11 @@ from appliance.operations.metrics.database_metrics import RecordMetrics
 from appliance.operations.metrics.facts import DISK_BYTES
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
+from appliance.record.database_clock import database_time
+from appliance.record.unit_of_work import Database
 from appliance.requests.batch_queue import BatchQueue
 from appliance.requests.request_batch_store import RequestBatchStore
+from appliance.system.clock_check import ClockCheck
 from hsm_config.provisioning.ca_certificates import key_identifier
 from tests.integration.operations.metric_values import alert_of_ground, figure
 from tests.integration.signing.claims import claim

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from appliance.core import metrics
-from appliance.core.fair_queue import FairLimits, FairQueue
-from appliance.core.metrics_file import FORMAT, MetricsFile, handing_over
-from appliance.core.work_owner import WorkOwner
+from appliance.admission.fair_queue import FairLimits, FairQueue
+from appliance.admission.work_owner import WorkOwner
 from appliance.domain.errors import ApplianceError
+from appliance.metrics import metrics
+from appliance.metrics.metrics_file import FORMAT, MetricsFile, handing_over
 from appliance.operations.metrics.exposition import exposition
 from appliance.operations.metrics.reading import FILE_BYTES, LATEST_S, read_all
 

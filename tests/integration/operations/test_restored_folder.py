@@ -12,10 +12,10 @@ from stat import S_IMODE
 import pytest
 
 from appliance.cli import main
-from appliance.operations import containers, system
-from appliance.operations.answers import Answers
+from appliance.operations import compose, system
 from appliance.operations.backup import places
 from appliance.operations.backup.archive import writing
+from appliance.operations.setup_answers import Answers
 from appliance.settings import Settings, load_settings
 
 ROOT = Path(__file__).parents[3]
@@ -30,12 +30,12 @@ def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(system, "COMPOSE", ROOT / "packaging/compose")
     folder = tmp_path / "first"
     folder.mkdir()
-    containers.make(folder, Answers.of({}))
+    compose.make(folder, Answers.of({}))
     for name in ("hsm/firma.pin", "hsm/pki.pin", "secrets/sample-person.json"):
         path = folder / name
         path.write_text(f"{name}\n")
         path.chmod(0o600)
-        os.chown(path, containers.USER, containers.USER)
+        os.chown(path, compose.USER, compose.USER)
     return folder
 
 
@@ -71,7 +71,7 @@ def secrets_of(folder: Path, settings: Settings) -> list[tuple[str, Path]]:
     """Names and files of the secrets, those that are in the folder."""
     found = []
     for key, path in places.secret_places(settings):
-        here = containers.place_in(folder, path)
+        here = compose.place_in(folder, path)
         if here is not None and here.is_file():
             found.append((places.SECRETS + key, here))
     return found

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from appliance.core.database.rights import OWNER, Role
-from appliance.operations import containers, system
-from appliance.operations.answers import Answers, settings_text
+from appliance.database.rights import OWNER, Role
+from appliance.operations import compose, system
 from appliance.operations.setup.questions import ask_all
+from appliance.operations.setup_answers import Answers, settings_text
 from appliance.settings import SettingsError, load_settings
 from tests.support.appliance.separate_users import SeparateUsers
 from tests.support.processes.terminal import CTRL_C, CTRL_D, Dialogue, at_terminal
@@ -49,7 +49,7 @@ def _in_the_image(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _answers(given: dict[str, str]) -> Answers:
-    return ask_all(given, interactive=False, layout=containers.LAYOUT)
+    return ask_all(given, interactive=False, layout=compose.LAYOUT)
 
 
 def _seen(folder: Path) -> dict[str, tuple[int, int, int]]:
@@ -68,7 +68,7 @@ def _seen(folder: Path) -> dict[str, tuple[int, int, int]]:
 def test_settings_are_good(given: dict[str, str], tmp_path: Path) -> None:
     """By themselves on this machine's addresses, and of a PROD."""
     path = tmp_path / "settings.toml"
-    path.write_text(settings_text(_answers(given), containers.LAYOUT))
+    path.write_text(settings_text(_answers(given), compose.LAYOUT))
 
     settings = load_settings(path)
 
@@ -97,17 +97,17 @@ def test_outside_the_image_it_is_refused(
     monkeypatch.setattr(system, "COMPOSE", tmp_path / "nowhere")
 
     with pytest.raises(SettingsError, match="--compose is for the image"):
-        containers.make(tmp_path, _answers({}))
+        compose.make(tmp_path, _answers({}))
 
 
 @as_root
 def test_folder_is_made_once(tmp_path: Path) -> None:
     """With its owners; again, nothing is another, and a lost key is not made anew."""
     answers = _answers({})
-    containers.make(tmp_path, answers)
+    compose.make(tmp_path, answers)
     made = _seen(tmp_path)
 
-    containers.make(tmp_path, None)
+    compose.make(tmp_path, None)
 
     assert _seen(tmp_path) == made
     assert {name: seen[:2] for name, seen in made.items()} == {
@@ -132,7 +132,7 @@ def test_folder_is_made_once(tmp_path: Path) -> None:
     }
     (tmp_path / "secrets" / "document-key").unlink()
     with pytest.raises(SettingsError, match=r"document-key: .* from a backup"):
-        containers.make(tmp_path, None)
+        compose.make(tmp_path, None)
 
 
 def _at_terminal(folder: Path, typed: Mapping[str, Sequence[str]]) -> Dialogue:
@@ -155,7 +155,7 @@ def test_enter_makes_what_is_usual(tmp_path: Path) -> None:
     assert done.told.startswith("Enter takes")
     assert done.told.rstrip().endswith("--out contrato-firmado.pdf")
     assert "Traceback" not in done.told
-    containers.make(tmp_path / "usual", _answers({}))
+    compose.make(tmp_path / "usual", _answers({}))
     texts = [tmp_path / name / "settings.toml" for name in ("asked", "usual")]
     assert texts[0].read_text() == texts[1].read_text()
     again = _at_terminal(tmp_path / "asked", {})
@@ -207,11 +207,11 @@ def test_who_gives_up_has_made_nothing(
 @as_root
 def test_compose_file_of_an_older_version_is_renewed(tmp_path: Path) -> None:
     """The settings, which are the operator's, are not."""
-    containers.make(tmp_path, _answers({}))
+    compose.make(tmp_path, _answers({}))
     (tmp_path / "compose.yaml").write_text("services: {}\n")
     (tmp_path / "settings.toml").write_text("# ours\n")
 
-    containers.make(tmp_path, None)
+    compose.make(tmp_path, None)
 
     assert (tmp_path / "compose.yaml").read_text() == (
         _COMPOSE / "compose.yaml"
@@ -222,7 +222,7 @@ def test_compose_file_of_an_older_version_is_renewed(tmp_path: Path) -> None:
 @as_root
 async def test_each_user_of_the_database_has_its_password(tmp_path: Path) -> None:
     """PostgreSQL takes what roles.sql has of it, and no other's; none stands there."""
-    containers.make(tmp_path, _answers({}))
+    compose.make(tmp_path, _answers({}))
     sql = (tmp_path / "roles.sql").read_text()
     names: dict[str, str] = {OWNER: "database"}
     for role in Role:

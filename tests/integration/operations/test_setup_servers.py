@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from appliance.cli.installation.database import scram_verifier
-from appliance.core.database.password_files import password_file_of
-from appliance.core.database.rights import OWNER, Role
+from appliance.database.password_files import password_file_of
+from appliance.database.rights import OWNER, Role
 from appliance.operations import system
-from appliance.operations.answers import Answers
 from appliance.operations.setup import servers
 from appliance.operations.setup.questions import look
+from appliance.operations.setup_answers import Answers
 from appliance.settings import Settings, SettingsError
 from tests.support.installation.settings import settings_in
 from tests.support.processes.rubrica import run_rubrica

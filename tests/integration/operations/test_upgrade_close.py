@@ -10,14 +10,14 @@ import pytest
 from sqlalchemy import update
 
 from appliance.cli import main
-from appliance.core.database.tables import worker_status
-from appliance.core.secrets.admitted_hosts import admit
-from appliance.domain.activation import ActivationFormat
-from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.database.tables import worker_status
+from appliance.domain.signing.activation import ActivationFormat
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
-from appliance.operations.host_looks import look_at_hosts
-from appliance.operations.upgrade_obstacles import obstacles
+from appliance.operations.doctor.host_checks import look_at_hosts
+from appliance.operations.upgrade.obstacles import obstacles
+from appliance.secrets.admitted_hosts import admit
 from tests.integration.pki.test_credential_faults import Scene
 from tests.support.appliance.manual import run_lines
 from tests.support.factories.signing_host import INSTALLATION, SigningHost

@@ -6,9 +6,9 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import PersonId
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.pki.trust_store import AnchorPurpose
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.domain.vocab import (
     EventKind,
     PersonState,

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.ocsp import OCSPCertStatus
 from sqlalchemy import insert
 
-from appliance.core.database import tables
-from appliance.domain.certificates import POLICIES
+from appliance.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.pki.certificates import POLICIES
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,

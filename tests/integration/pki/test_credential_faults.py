@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 from sqlalchemy import update
 
-from appliance.core.database.tables import person as people
+from appliance.database.tables import person as people
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.vocab import CredentialState, StatementFault

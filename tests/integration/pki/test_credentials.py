@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from cryptography.hazmat.primitives import hashes
 
+from appliance.domain.documents.verification import VerificationReport
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId, new_id
+from appliance.domain.pki.trust_store import AnchorPurpose
 from appliance.domain.ports import PdfInspector
-from appliance.domain.trust_store import AnchorPurpose
-from appliance.domain.verification import VerificationReport
 from appliance.domain.vocab import (
     CertificateState,
     CredentialState,

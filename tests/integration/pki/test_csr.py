@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.core.background import Shielded
 from appliance.domain.errors import ActivationInvalidError, ErrorCode
-from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.domain.vocab import (
     CredentialState,
     EventKind,
@@ -23,6 +22,7 @@ from appliance.keys.hsm_tasks import HsmTasks
 from appliance.keys.key_encryption import open_outer, open_seal
 from appliance.keys.key_facts import KeyFacts
 from appliance.pki.csr import CsrWork, SigningRequests
+from appliance.system.background import Shielded
 from tests.integration.keys.locked_key import (
     INNER,
     LockedKeyServices,

@@ -6,10 +6,10 @@ from datetime import timedelta
 from structlog.testing import capture_logs
 
 from appliance.console.expiry_notices import Expiry
-from appliance.core.unit_of_work import Transaction
-from appliance.domain.trust_store import ExpiringKind
+from appliance.domain.pki.trust_store import ExpiringKind
 from appliance.pki.automatic_renewal import AutoRenewal
 from appliance.pki.certificates import Certificates
+from appliance.record.unit_of_work import Transaction
 from tests.support.factories.fakes import NOON
 from tests.support.factories.held_credential import hold
 from tests.support.installation.record import CoreFixture

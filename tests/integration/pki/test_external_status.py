@@ -14,14 +14,12 @@ import pytest
 from cryptography import x509
 from structlog.testing import capture_logs
 
-from appliance.core.background import Shielded
-from appliance.core.secrets.password_hashing import HashSlots
-from appliance.domain.certificates import CertificateRecord, StatusKind, serial_text
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId
+from appliance.domain.keys.versioned_secrets import KeyRing
+from appliance.domain.pki.certificates import CertificateRecord, StatusKind, serial_text
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.requests.request import SignCommand, Signer
-from appliance.domain.secrets import KeyRing
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import (
     CertificateKind,
@@ -31,6 +29,7 @@ from appliance.domain.vocab import (
     RevocationReason,
 )
 from appliance.keys.credential_store import CredentialStore
+from appliance.keys.password_hashing import HashSlots
 from appliance.keys.signing_password import SigningPasswords
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.validation.external_status_store import (
@@ -38,6 +37,7 @@ from appliance.pki.validation.external_status_store import (
     status_subject,
 )
 from appliance.settings import RevocationSettings, SigningSettings
+from appliance.system.background import Shielded
 from tests.support.factories.signing_host import SigningHost, signing_front
 from tests.support.installation.record import CoreFixture
 from tests.support.pki.outside_ca import OutsideCa, der, ec_key, spki_of

@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from appliance.api.app import create_api
-from appliance.domain.certificates import CertificateRecord, Crl, OcspAnswer
 from appliance.domain.ids import CredentialId, TaskId, new_id
+from appliance.domain.pki.certificates import CertificateRecord, Crl, OcspAnswer
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,

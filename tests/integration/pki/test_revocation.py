@@ -5,7 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.domain.certificates import (
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
+from appliance.domain.pki.certificates import (
     AnswerDraft,
     CertificateRecord,
     Crl,
@@ -13,9 +15,7 @@ from appliance.domain.certificates import (
     OcspAnswer,
     Revoking,
 )
-from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import TaskClaim
-from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.certificates import (
+from appliance.domain.documents.verification import Answer, SignatureReport
+from appliance.domain.ids import TaskId
+from appliance.domain.pki.certificates import (
     CertificateRecord,
     KeptStatus,
     StatusKind,
     serial_text,
 )
-from appliance.domain.ids import TaskId
-from appliance.domain.timestamps import RevokedTsa
-from appliance.domain.verification import Answer, SignatureReport
+from appliance.domain.pki.timestamps import RevokedTsa
 from appliance.domain.vocab import CertificateKind, RevocationReason
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.revocation_store import RevocationStore

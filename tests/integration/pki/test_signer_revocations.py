@@ -6,19 +6,19 @@ from dataclasses import replace
 import pytest
 from asn1crypto import x509
 
-from appliance.domain.certificates import (
-    CertificateRecord,
-    KeptStatus,
-    StatusKind,
-    serial_text,
-)
-from appliance.domain.ids import TaskId, new_id
-from appliance.domain.verification import (
+from appliance.domain.documents.verification import (
     YES,
     Answer,
     CheckCode,
     SignatureReport,
     VerificationReport,
+)
+from appliance.domain.ids import TaskId, new_id
+from appliance.domain.pki.certificates import (
+    CertificateRecord,
+    KeptStatus,
+    StatusKind,
+    serial_text,
 )
 from appliance.domain.vocab import CertificateKind, RevocationReason, TaskKind
 from appliance.keys.hsm_task_store import HsmTaskStore

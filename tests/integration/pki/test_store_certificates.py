@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.domain.certificates import CertificateRecord, Crl, OcspAnswer
-from appliance.domain.hsm_tasks import TaskClaim
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
+from appliance.domain.pki.certificates import CertificateRecord, Crl, OcspAnswer
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,

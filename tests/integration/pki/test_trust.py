@@ -7,14 +7,14 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 
 from appliance.console.expiry_notices import Expiry
-from appliance.core.unit_of_work import Transaction
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import new_id
-from appliance.domain.trust_store import AnchorPurpose, Expiring, ExpiringKind
+from appliance.domain.pki.trust_store import AnchorPurpose, Expiring, ExpiringKind
 from appliance.domain.vocab import CredentialState, EventKind
 from appliance.pki.validation.trust_anchors import Trust
 from appliance.pki.validation.trust_store import ExpiryStore
+from appliance.record.unit_of_work import Transaction
 from tests.support.factories.fakes import NOON
 from tests.support.installation.record import CoreFixture
 from tests.support.pki.outside_ca import OutsideCa, bundle, der

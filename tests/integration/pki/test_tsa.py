@@ -18,18 +18,17 @@ from pyhanko.sign.validation.generic_cms import validate_tst_signed_data
 from pyhanko.sign.validation.status import TimestampSignatureStatus
 from pyhanko_certvalidator import ValidationContext
 
-from appliance.core.database.engines import open_engines
-from appliance.core.database.migrate import migrate
-from appliance.core.unit_of_work import Database
+from appliance.database.engines import open_engines
+from appliance.database.migrate import migrate
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.certificates import serial_text
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
 from appliance.domain.ids import RequestId
-from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, TokenRole
+from appliance.domain.keys.hsm_keys import DigestAlgorithm, KeyAlgorithm, TokenRole
+from appliance.domain.pki.certificates import serial_text
+from appliance.domain.pki.timestamps import TIMESTAMP_POLICY, TimestampQuestion
 from appliance.domain.requests.levels import Upkeep
 from appliance.domain.requests.request import SignedDocumentView
-from appliance.domain.timestamps import TIMESTAMP_POLICY, TimestampQuestion
 from appliance.domain.vocab import (
     CertificateKind,
     EventKind,
@@ -43,6 +42,7 @@ from appliance.pki.publication import Publishing
 from appliance.pki.publication_store import PublicationStore
 from appliance.pki.renewal import Renewal
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
+from appliance.record.unit_of_work import Database
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from hsm_config.pkcs11 import objects
 from hsm_config.provisioning import tsa_keys

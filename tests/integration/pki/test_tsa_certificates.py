@@ -4,8 +4,8 @@ import pytest
 from cryptography import x509
 
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.pki.certificates import CertificateRecord, serial_text
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import (
     CertificateKind,

@@ -30,9 +30,9 @@ from structlog.testing import capture_logs
 from appliance.bootstrap import Core, open_trust
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ErrorCode, TsaUnavailableError
-from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.timestamps import TimestampQuestion
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.pki.timestamps import TimestampQuestion
+from appliance.domain.pki.trust_store import AnchorPurpose
 from appliance.settings import SettingsError, TimestampSettings
 from tests.support.factories.fakes import NOON, MovingClock
 from tests.support.installation.record import CoreFixture

@@ -14,18 +14,18 @@ from typing import Any, Final
 
 from sqlalchemy import Executable
 
-from appliance.core.database.engines import open_engines
-from appliance.core.unit_of_work import Database
-from appliance.domain.audit import AuditEvent
-from appliance.domain.certificates import serial_text
+from appliance.database.engines import open_engines
+from appliance.domain.audit.reconciliation import Check, Finding
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.ids import CredentialId, PersonId, RequestId, new_id
-from appliance.domain.reconciliation import Check, Finding
+from appliance.domain.pki.certificates import serial_text
 from appliance.domain.requests.levels import Upkeep
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import EventKind, RequestState, SignatureLevel, TaskKind
 from appliance.keys.hsm_task_events import task_created
 from appliance.keys.key_facts import key_facts
 from appliance.reconciliation.reconcile import Reconciliation
+from appliance.record.unit_of_work import Database
 from appliance.signing.claims import Claims, Publication
 from appliance.signing.level_maintenance import UpkeepWork
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore

@@ -15,18 +15,18 @@ from sqlalchemy import insert, text, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from appliance.core.audit_check import AuditChains
-from appliance.core.database.engines import open_engines
-from appliance.core.database.grants import grant_rights, grants_needed
-from appliance.core.database.migrate import look, migrate
-from appliance.core.database.rights import OWNER, Role
-from appliance.core.database.row_policies import GUARDED, POLICIES
-from appliance.core.database.tables import audit_event, audit_writer
-from appliance.core.unit_of_work import Database
-from appliance.domain.audit import GENESIS, AuditEvent, chain
+from appliance.database.engines import open_engines
+from appliance.database.grants import grant_rights, grants_needed
+from appliance.database.migrate import look, migrate
+from appliance.database.rights import OWNER, Role
+from appliance.database.row_policies import GUARDED, POLICIES
+from appliance.database.tables import audit_event, audit_writer
+from appliance.domain.audit.record import GENESIS, AuditEvent, chain
 from appliance.domain.clock import SystemClock
 from appliance.domain.ids import new_id
 from appliance.domain.vocab import EventKind
+from appliance.record.audit_check import AuditChains
+from appliance.record.unit_of_work import Database
 from tests.support.appliance.separate_users import SeparateUsers
 from tests.support.installation.settings import settings_in
 from tests.support.installation.table_versions import migrate_to

@@ -9,7 +9,7 @@ import io
 from pyhanko.pdf_utils.generic import TextStringObject, pdf_name
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 
-from appliance.domain.verification import Answer
+from appliance.domain.documents.verification import Answer
 from tests.support.documents import pdfs
 from tests.support.documents.software_signer import signed, software_signer
 from worker.sandbox.verify.verify import verify

@@ -12,10 +12,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from sqlalchemy import update
 
-from appliance.core.database import tables
-from appliance.domain.certificates import POLICIES
+from appliance.database import tables
 from appliance.domain.errors import ApplianceError, CredentialRefusedError, ErrorCode
 from appliance.domain.ids import CredentialId
+from appliance.domain.pki.certificates import POLICIES
 from appliance.domain.vocab import (
     EventKind,
     StatementFault,

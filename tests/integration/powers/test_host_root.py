@@ -15,10 +15,10 @@ from typing import Final
 import pytest
 from sqlalchemy import update
 
-from appliance.core.database.tables import person
-from appliance.domain.activation import Seal, format_of
+from appliance.database.tables import person
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import ActivationId
+from appliance.domain.signing.activation import Seal, format_of
 from appliance.domain.vocab import ActivationState
 from tests.integration.powers.test_k09_private_halves import Scene, more_documents
 from tests.support.installation.record import CoreFixture

@@ -13,15 +13,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import delete, insert
 
-from appliance.core.database.tables import worker_status
-from appliance.core.secrets.admitted_hosts import admit, remove
-from appliance.domain.activation import ActivationFormat, ActivationKey
+from appliance.database.tables import worker_status
 from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
-from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.domain.signing.activation import ActivationFormat, ActivationKey
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.keys.activation_format import pin_format
 from appliance.keys.host_belief import KeyStanding
 from appliance.keys.key_encryption import seal_to_each
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
+from appliance.secrets.admitted_hosts import admit, remove
 from tests.support.factories.signing_host import SigningHost
 from tests.support.installation.record import CoreFixture
 

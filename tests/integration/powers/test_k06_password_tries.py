@@ -16,28 +16,23 @@ from typing import Any
 import pytest
 from sqlalchemy import Table, delete, select, update
 
-from appliance.core.background import Shielded
-from appliance.core.database.tables import (
-    attempt_slot,
-    credential,
-    signing_secret,
-)
-from appliance.core.secrets import password_hashing
-from appliance.core.secrets.password_hashing import HashSlots
-from appliance.core.secrets.sealed_box import LookupKey
+from appliance.database.tables import attempt_slot, credential, signing_secret
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId, RequestId, new_id
+from appliance.domain.keys.versioned_secrets import KeyRing
 from appliance.domain.requests.request import Signer
-from appliance.domain.secrets import KeyRing
 from appliance.domain.vocab import CredentialState
 from appliance.identity.registration_officers import RegistrationOfficers
-from appliance.keys import signing_password
+from appliance.keys import password_hashing, signing_password
 from appliance.keys.change_password import PasswordChange
 from appliance.keys.count_clearings import CountClearings
 from appliance.keys.password_attempts import PasswordAttempts
+from appliance.keys.password_hashing import HashSlots
 from appliance.keys.signing_password import SigningPasswords
 from appliance.people.person_store import PersonStore
+from appliance.secrets.sealed_box import LookupKey
 from appliance.settings import SigningSettings
+from appliance.system.background import Shielded
 from tests.integration.keys.locked_key import (
     FIRST,
     SECOND,

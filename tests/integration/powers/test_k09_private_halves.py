@@ -12,22 +12,18 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import insert, select, update
 
-from appliance.core.database.tables import (
-    activation,
-    activation_item,
-    activation_seal,
-)
-from appliance.domain.activation import (
+from appliance.database.tables import activation, activation_item, activation_seal
+from appliance.domain.errors import ActivationInvalidError, ApplianceError
+from appliance.domain.ids import ActivationId
+from appliance.domain.requests.levels import SignatureProfile
+from appliance.domain.requests.request import RequestView
+from appliance.domain.signing.activation import (
     ActivationFormat,
     Claim,
     Seal,
     epoch_start,
     format_of,
 )
-from appliance.domain.errors import ActivationInvalidError, ApplianceError
-from appliance.domain.ids import ActivationId
-from appliance.domain.requests.levels import SignatureProfile
-from appliance.domain.requests.request import RequestView
 from appliance.domain.vocab import ActivationState, Environment
 from appliance.keys.activation_format import PinnedFormat, pin_format
 from appliance.keys.activation_keys import PublishedKeys

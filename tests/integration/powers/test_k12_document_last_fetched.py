@@ -14,13 +14,13 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from appliance.core.database.tables import shown_document
-from appliance.core.unit_of_work import Transaction
+from appliance.database.tables import shown_document
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.requests.batch import SignBatch
 from appliance.domain.requests.request import LISTED
+from appliance.domain.requests.signing_batch import SignBatch
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
+from appliance.record.unit_of_work import Transaction
 from appliance.requests.shown_document_store import ShownDocumentStore
 from tests.integration.signing.shared_document import OwnSandbox, Scene
 from tests.support.factories.fakes import PNG

@@ -17,10 +17,10 @@ from pyhanko.pdf_utils.generic import (
 )
 from structlog.testing import capture_logs
 
-from appliance.core.database.tables import outside_status
+from appliance.database.tables import outside_status
 from appliance.domain.errors import ApplianceError
-from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.timestamps import TimestampQuestion
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.pki.timestamps import TimestampQuestion
 from appliance.domain.vocab import SignatureLevel
 from tests.integration.signing.level_scene import L
 from tests.integration.signing.outside_scene import OutsideScene, outside_scene

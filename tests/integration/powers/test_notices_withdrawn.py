@@ -15,18 +15,18 @@ from sqlalchemy import insert, inspect, text
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from appliance.core.database.engines import open_engines
-from appliance.core.database.migrate import migrate
-from appliance.core.database.rights import OWNER, Role
-from appliance.core.database.tables import integrator, person
-from appliance.core.unit_of_work import Database
-from appliance.domain.audit import AuditEvent
+from appliance.database.engines import open_engines
+from appliance.database.migrate import migrate
+from appliance.database.rights import OWNER, Role
+from appliance.database.tables import integrator, person
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import SystemClock
 from appliance.domain.ids import IntegratorId, PersonId, new_id
 from appliance.domain.mail.mails import MailClaim
 from appliance.domain.vocab import EventKind
 from appliance.mail.notice_store import NoticeStore
 from appliance.people.signer_for_tests_store import SignerForTestsStore
+from appliance.record.unit_of_work import Database
 from tests.support.appliance.separate_users import SeparateUsers
 from tests.support.installation.settings import settings_in
 from tests.support.processes.event_loops import run_apart

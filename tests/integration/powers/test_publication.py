@@ -18,14 +18,14 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.cli.installation.upgrade_state import is_upgrade_closed
-from appliance.core.database.engines import open_engines
-from appliance.core.database.grants import grant_rights, rights_held, rights_of
-from appliance.core.database.migrate import look, migrate
-from appliance.core.database.rights import OWNER, Role
+from appliance.database.engines import open_engines
+from appliance.database.grants import grant_rights, rights_held, rights_of
+from appliance.database.migrate import look, migrate
+from appliance.database.rights import OWNER, Role
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.activation import ActivationFormat
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import RequestId
+from appliance.domain.signing.activation import ActivationFormat
 from appliance.domain.vocab import RequestState
 from appliance.keys.activation_format import pin_format
 from appliance.signing.claims import Publication

@@ -11,10 +11,10 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import delete, insert, update
 
-from appliance.core.database import tables
-from appliance.domain.certificates import serial_text
+from appliance.database import tables
+from appliance.domain.audit.reconciliation import Check
 from appliance.domain.ids import new_id
-from appliance.domain.reconciliation import Check
+from appliance.domain.pki.certificates import serial_text
 from appliance.domain.vocab import (
     CertificateState,
     CredentialState,

@@ -1,6 +1,6 @@
 """`rubrica audit reconcile` after level upkeep made a later version of a document."""
 
-from appliance.domain.reconciliation import Check
+from appliance.domain.audit.reconciliation import Check
 from appliance.reconciliation.reconcile import Reconciliation
 from tests.integration.signing.level_scene import DAY, L, P, a_moment_ago, make_scene
 from tests.integration.signing.level_scene import profile as profile_of

@@ -15,7 +15,7 @@ from appliance.domain.errors import (
     HsmRefusedError,
     KeyNotFoundError,
 )
-from appliance.domain.keys import (
+from appliance.domain.keys.hsm_keys import (
     KeyAlgorithm,
     KeyReference,
     ResidentKey,

@@ -17,7 +17,8 @@ import pytest
 from appliance.documents.examination import Examination
 from appliance.documents.sandbox_client import SandboxClient
 from appliance.domain.appearance.details import LOGO_WIDTH_PX
-from appliance.domain.documents import Damage, FindingKind
+from appliance.domain.documents.inspected import Damage, FindingKind
+from appliance.domain.documents.verification import YES, VerificationReport
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import (
     ANSWER_BYTES_MAX,
@@ -27,7 +28,6 @@ from appliance.domain.sandbox import (
     encode,
     report_to_json,
 )
-from appliance.domain.verification import YES, VerificationReport
 from appliance.settings import DocumentSettings
 from tests.support.documents import pdfs
 from tests.support.documents.software_signer import software_signer

@@ -15,9 +15,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from appliance.core.database.engines import open_engines
-from appliance.core.database.migrate import migrate
-from appliance.core.database.rights import OWNER, Role
+from appliance.database.engines import open_engines
+from appliance.database.migrate import migrate
+from appliance.database.rights import OWNER, Role
 from tests.support.appliance.separate_users import SeparateUsers
 from tests.support.installation.settings import settings_in
 from tests.support.processes.event_loops import run_apart

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from appliance.core.database.tables import enrolment
+from appliance.database.tables import enrolment
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ProcessId, RequestId
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.vocab import EventKind, VouchedBy
-from appliance.integration.orders import ProcessChange
+from appliance.integration.requests.order import ProcessChange
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.requests.request_store import RequestStore
 from tests.support.installation.api import ApiServices

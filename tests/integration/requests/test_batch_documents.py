@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.documents import Inspection
+from appliance.domain.documents.inspected import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.ports import DocumentBytes
+from appliance.domain.requests.backend_batch import RequestBatch
 from appliance.domain.requests.process import NamedBy, ProcessNote
-from appliance.domain.requests.request_batch import RequestBatch
 from appliance.domain.vocab import BatchState
-from appliance.integration.batch_preparation import BatchPreparation
-from appliance.integration.orders import BatchDocument, BatchOrder, NamedSigner
+from appliance.integration.batches.preparation import BatchPreparation
+from appliance.integration.requests.order import BatchDocument, BatchOrder, NamedSigner
 from tests.support.factories.fake_sandbox import BAD_PDF, FakeInspector
 from tests.support.installation.api import ApiServices
 from tests.support.installation.batches import preparation_of, prepare_batches

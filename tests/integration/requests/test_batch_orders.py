@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, func, insert, select
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     audit_event,
     request_batch,
     signature_request,
@@ -26,12 +26,12 @@ from appliance.domain.ids import (
 )
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import IntegratorCaller
-from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.requests.intake import StoredDocument
 from appliance.domain.requests.preset import WishedPreset
 from appliance.domain.requests.process import NamedBy, ProcessFilter, ProcessNote
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import BatchState, RequestState
-from appliance.integration.orders import BatchDocument, BatchOrder, NamedSigner
+from appliance.integration.requests.order import BatchDocument, BatchOrder, NamedSigner
 from tests.support.factories.fakes import request_view
 from tests.support.installation.api import ApiServices
 from tests.support.installation.batches import prepare_batches

@@ -11,8 +11,7 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import delete, func, select, update
 
-from appliance.core.backlog_store import BacklogStore
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     audit_event,
     batch_document,
     batch_preparation,
@@ -26,15 +25,15 @@ from appliance.core.database.tables import (
     test_signer,
 )
 from appliance.documents.passing_document_store import PassingDocumentStore
-from appliance.domain.documents import FoundText, Inspection, TextSearch
+from appliance.domain.documents.inspected import FoundText, Inspection, TextSearch
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestBatchId
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.ports import DocumentBytes
+from appliance.domain.requests.backend_batch import BatchDetails
 from appliance.domain.requests.preset import Anchor, WishedPreset
 from appliance.domain.requests.process import NamedBy, ProcessNote
-from appliance.domain.requests.request_batch import BatchDetails
 from appliance.domain.requests.uploads import UploadOrder
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import (
@@ -44,15 +43,16 @@ from appliance.domain.vocab import (
     RequestState,
     VouchedBy,
 )
-from appliance.integration.batch_ordering import MadeBatch
-from appliance.integration.batch_preparation import KEPT, BatchPreparation, Turn
-from appliance.integration.orders import (
+from appliance.integration.batches.creation import MadeBatch
+from appliance.integration.batches.preparation import KEPT, BatchPreparation, Turn
+from appliance.integration.requests.order import (
     BatchDocument,
     BatchOrder,
     NamedSigner,
     ProcessOrder,
 )
 from appliance.people.person_store import PersonStore
+from appliance.record.backlog_store import BacklogStore
 from appliance.requests.batch_queue import ATTEMPTS
 from tests.support.factories.fake_sandbox import (
     BAD_PDF,

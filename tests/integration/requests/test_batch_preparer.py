@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from appliance.domain.documents import Inspection
+from appliance.domain.documents.inspected import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestBatchId
 from appliance.domain.integrators.api_keys import ApiKeyScope
@@ -20,8 +20,8 @@ from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.process import NamedBy, ProcessNote
 from appliance.domain.vocab import BatchState
-from appliance.integration.batch_preparation import BatchPreparation, Turn
-from appliance.integration.orders import BatchDocument, BatchOrder, NamedSigner
+from appliance.integration.batches.preparation import BatchPreparation, Turn
+from appliance.integration.requests.order import BatchDocument, BatchOrder, NamedSigner
 from appliance.requests.batch_queue import BatchClaim
 from tests.support.factories.fake_sandbox import FakeInspector
 from tests.support.installation.api import ApiServices

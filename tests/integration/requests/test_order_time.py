@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.documents import TextSearch
+from appliance.domain.documents.inspected import TextSearch
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import IntegratorCaller
@@ -14,8 +14,8 @@ from appliance.domain.ports import DocumentBytes
 from appliance.domain.requests.preset import Anchor, WishedPreset
 from appliance.domain.requests.process import NamedBy, ProcessNote
 from appliance.domain.signing_command import GivenParameters
-from appliance.integration import ordering
-from appliance.integration.orders import NamedSigner, ProcessOrder
+from appliance.integration.requests import creation
+from appliance.integration.requests.order import NamedSigner, ProcessOrder
 from tests.support.factories.fake_sandbox import FakeInspector
 from tests.support.installation.installation import Installation
 
@@ -39,7 +39,7 @@ async def test_places_are_looked_for_so_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then the call is refused, and nothing of it is kept."""
-    monkeypatch.setattr(ordering, "SETTLING_S", 0.01)
+    monkeypatch.setattr(creation, "SETTLING_S", 0.01)
     async with Installation(tmp_path).api(Searching(pages=1)) as made:
         person, _ = await made.add_person()
         await made.integrators.create("operator", "acme", "ACME S.A.")

@@ -8,16 +8,12 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from appliance.core.database.tables import (
-    activation_item,
-    signature_request,
-    signing_batch,
-)
+from appliance.database.tables import activation_item, signature_request, signing_batch
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
-from appliance.domain.requests.batch import BatchOutcome, SignBatch
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.requests.request import SignCommand
+from appliance.domain.requests.signing_batch import BatchOutcome, SignBatch
 from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.settings import SigningSettings

@@ -5,9 +5,9 @@ from sqlalchemy import update
 
 from appliance.api.wire.processes import _obstacle
 from appliance.console.health_store import ConsoleHealthStore
-from appliance.core.database.tables import credential, signature_request
+from appliance.database.tables import credential, signature_request
 from appliance.domain.requests.process import SignerShown
-from appliance.domain.signer_bars import Bar
+from appliance.domain.requests.signer_bars import Bar
 from appliance.domain.vocab import CredentialState, RequestState
 from appliance.requests.process_store import ProcessStore
 from tests.support.installation.record import CoreFixture

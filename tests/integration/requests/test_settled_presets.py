@@ -11,11 +11,11 @@ import pytest
 
 from appliance.appearance.content import Stamping
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.documents import FoundText, PageBox, TextSearch
+from appliance.domain.documents.inspected import FoundText, PageBox, TextSearch
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Person
 from appliance.domain.ids import DocumentId, PersonId, RequestId, new_id
-from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.people.identity import Person
+from appliance.domain.requests.intake import StoredDocument
 from appliance.domain.requests.preset import (
     Anchor,
     SignaturePreset,

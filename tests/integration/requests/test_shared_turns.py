@@ -13,7 +13,7 @@ from math import comb
 import pytest
 from sqlalchemy import update
 
-from appliance.core.database.tables import signature_request
+from appliance.database.tables import signature_request
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import ActivationId, RequestId

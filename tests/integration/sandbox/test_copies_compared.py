@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from appliance.documents.examination import Examination
-from appliance.domain.documents import Damage, FindingKind, RepairedCopy
+from appliance.domain.documents.inspected import Damage, FindingKind, RepairedCopy
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ports.documents import DocumentBytes
 from appliance.settings import DocumentSettings

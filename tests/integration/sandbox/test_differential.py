@@ -14,7 +14,7 @@ import pikepdf
 import pytest
 from PIL import Image
 
-from appliance.domain.documents import Inspection
+from appliance.domain.documents.inspected import Inspection
 from bench.differential import Line, main, numbers, read, run, table
 from bench.differential_files import AMBIGUOUS
 from bench.differential_mutations import MUTATED, SHARES, made

@@ -15,9 +15,9 @@ from pyhanko.sign.fields import MDPPerm
 
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.documents import Damage, FindingKind
+from appliance.domain.documents.inspected import Damage, FindingKind
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
-from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.requests.intake import StoredDocument
 from appliance.domain.vocab import EventKind
 from appliance.people.person_store import PersonStore
 from appliance.requests.intake import Intake, IntakeOrder, stored_as

@@ -8,7 +8,7 @@ import io
 import pikepdf
 import pytest
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from tests.support.documents import drawn_differently_pdfs as drawn
 from worker.sandbox.inspect import drawn_differently
 from worker.sandbox.inspect.content_grammar import ContentReading

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from fontTools.ttLib import TTFont
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from tests.support.documents.drawn_differently_pdfs import drawn
 from tests.support.documents.drawn_font_pdfs import (
     LIBERATION,

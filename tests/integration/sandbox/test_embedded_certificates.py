@@ -10,8 +10,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from appliance.domain.documents.verification import Answer
 from appliance.domain.requests.levels import ValidationData
-from appliance.domain.verification import Answer
 from tests.support.documents.contract_pdf import contract
 from tests.support.documents.pdf_revisions import SignedFile
 from tests.support.documents.signed_bases import Makers, makers

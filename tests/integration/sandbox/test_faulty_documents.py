@@ -17,9 +17,9 @@ import pytest
 
 from appliance.documents.examination import Examination, Examined
 from appliance.domain.clock import SystemClock
-from appliance.domain.documents import Damage, Repair
+from appliance.domain.documents.inspected import Damage, Repair
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm, KeyAlgorithm
 from appliance.settings import DocumentSettings
 from tests.support.appliance.ledger import document_faults
 from tests.support.documents import hostile_pdfs, pdfs

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from appliance.domain.verification import Answer
+from appliance.domain.documents.verification import Answer
 from tests.support.documents.contract_pdf import contract
 from tests.support.documents.filled_fields import WIDGET
 from tests.support.documents.pdf_revisions import SignedFile

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from appliance.domain.verification import Answer, VerificationReport
+from appliance.domain.documents.verification import Answer, VerificationReport
 from tests.support.documents.contract_pdf import contract, drawing, line, stream
 from tests.support.documents.pdf_revisions import SignedFile
 from tests.support.documents.signed_bases import base, makers

@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from appliance.domain.documents.verification import Answer, SignatureReport
 from appliance.domain.requests.levels import ValidationData
-from appliance.domain.verification import Answer, SignatureReport
 from tests.support.documents.contract_pdf import contract
 from tests.support.documents.pdf_revisions import SignedFile
 from tests.support.documents.signed_bases import Makers

@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
+from appliance.domain.documents.verification import Answer, Check, VerificationReport
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.verification import Answer, Check, VerificationReport
 from tests.support.documents.forgeries import FORGERIES, bases_of
 from tests.support.documents.signed_bases import base, makers
 from worker.sandbox.verify.verify import verify

@@ -10,7 +10,7 @@ import pytest
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign.fields import SigFieldSpec, append_signature_field
 
-from appliance.domain.verification import Answer
+from appliance.domain.documents.verification import Answer
 from tests.support.documents.contract_pdf import contract
 from tests.support.documents.signed_bases import BASES, CONTINUATIONS, base, makers
 from tests.support.documents.validators import pyhanko_verdicts

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from appliance.documents.examination import Examination
-from appliance.domain.documents import Inspection
+from appliance.domain.documents.inspected import Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ports import DocumentBytes
 from appliance.domain.sandbox import (

@@ -13,9 +13,9 @@ from pyhanko.sign import PdfSignatureMetadata, PdfSigner
 from pyhanko.sign.fields import SigFieldSpec
 from pyhanko.stamp import TextStampStyle
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
+from appliance.domain.documents.verification import Answer, worst
 from appliance.domain.requests.levels import ValidationData
-from appliance.domain.verification import Answer, worst
 from tests.support.documents import pdfs
 from tests.support.documents.altered_pdfs import ATTACKS, form_drawn_anew
 from tests.support.documents.field_pdfs import check_box_without_state

@@ -22,7 +22,7 @@ from cryptography.x509 import (
     random_serial_number,
 )
 
-from appliance.domain.verification import Answer
+from appliance.domain.documents.verification import Answer
 from tests.support.documents.contract_pdf import contract, line, stream
 from tests.support.documents.filled_fields import TEXT, WIDGET, filled_in
 from tests.support.documents.pdf_revisions import SignedFile

@@ -38,8 +38,8 @@ from pyhanko.sign.fields import (
 )
 from pyhanko.sign.validation import EmbeddedPdfSignature
 
+from appliance.domain.documents.verification import Answer, FilledField
 from appliance.domain.requests.levels import ValidationData
-from appliance.domain.verification import Answer, FilledField
 from tests.support.documents import hostile_pdfs
 from tests.support.documents.altered_pdfs import update
 from tests.support.documents.growth import MOST, growth

@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from appliance.core.system.late_imports import FACES, WORKERS
+from appliance.system.late_imports import FACES, WORKERS
 from tests.support.services.sandbox_server import running_sandbox
 from worker.sandbox.prewarm import LATE
 

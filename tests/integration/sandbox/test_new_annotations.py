@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from appliance.domain.verification import Answer
+from appliance.domain.documents.verification import Answer
 from tests.support.documents.pdf_revisions import SignedFile
 from tests.support.documents.signed_bases import base, makers
 from worker.sandbox.verify.verify import verify

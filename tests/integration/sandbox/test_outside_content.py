@@ -9,7 +9,7 @@ import io
 import pytest
 from pyhanko.pdf_utils.reader import PdfFileReader
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from tests.support.documents import drawn_freely_pdfs as free
 from tests.support.documents import outside_content_pdfs as outside

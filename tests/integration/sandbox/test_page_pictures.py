@@ -22,7 +22,7 @@ from pyhanko.stamp import TextStampStyle
 
 from appliance.domain.appearance.stamp import StampLayout, lay_out
 from appliance.domain.appearance.text import StampSigner
-from appliance.domain.documents import PageBox
+from appliance.domain.documents.inspected import PageBox
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.signing_command import SignParameters
 from tests.integration.sandbox.test_later_changes import signed_with_mark

@@ -11,7 +11,7 @@ from typing import Final
 import pypdfium2
 import pytest
 
-from appliance.domain.documents import Damage
+from appliance.domain.documents.inspected import Damage
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from tests.support.documents.hostile_pdfs import build
 from tests.support.documents.outside_content_pdfs import compressed, stream

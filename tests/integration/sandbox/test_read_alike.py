@@ -19,7 +19,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from appliance.domain.verification import Answer, SignatureReport, VerificationReport
+from appliance.domain.documents.verification import (
+    Answer,
+    SignatureReport,
+    VerificationReport,
+)
 from tests.support.documents.contract_pdf import contract, rewritten
 from tests.support.documents.forgeries import FORGERIES
 from tests.support.documents.pdf_revisions import Row, SignedFile, table_of

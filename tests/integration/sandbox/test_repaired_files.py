@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from appliance.domain.verification import Answer
+from appliance.domain.documents.verification import Answer
 from tests.support.documents.pdf_revisions import Row, SignedFile
 from tests.support.documents.signed_bases import base, makers
 from worker.sandbox.verify.verify import verify

@@ -18,9 +18,9 @@ from pyhanko.sign.validation import DocumentSecurityStore
 from appliance.documents.examination import Examination
 from appliance.documents.sandbox_client import SandboxClient
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import FindingKind, Inspection, PageBox
+from appliance.domain.documents.inspected import FindingKind, Inspection, PageBox
+from appliance.domain.documents.verification import Answer
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
-from appliance.domain.verification import Answer
 from appliance.domain.vocab import FontName, FontStyle
 from appliance.settings import DocumentSettings
 from tests.support.documents import hostile_pdfs, pdfs

@@ -143,8 +143,8 @@ def test_job_knows_no_secret_holder(sandbox: SandboxServer) -> None:
     modules = set(sandbox.probe("environment")["modules"])
 
     assert not modules & {"sqlalchemy", "redis", "arq", "pkcs11", "quart", "asyncpg"}
-    assert not modules & {"appliance.settings", "appliance.core.database", "hsm_config"}
-    assert not modules & {"appliance.core.secrets", "appliance.core.messaging"}
+    assert not modules & {"appliance.settings", "appliance.database", "hsm_config"}
+    assert not modules & {"appliance.secrets", "appliance.messaging.redis_link"}
     assert "pyhanko" in modules
 
 

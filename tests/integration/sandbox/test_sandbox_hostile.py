@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from appliance.domain.documents import FindingKind, Inspection
+from appliance.domain.documents.inspected import FindingKind, Inspection
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from tests.support.documents import hostile_pdfs, pdfs, shadow_pdfs
 from tests.support.documents.altered_pdfs import update

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from appliance.core.work_owner import WorkOwner, working_for
+from appliance.admission.work_owner import WorkOwner, working_for
 from appliance.documents.page_pictures import PagePictures, PageWanted
 from appliance.documents.sandbox_client import SandboxClient
 from appliance.documents.sandbox_connection import exchange

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from tests.support.documents.hostile_pdfs import CONTENT, PAGE, build
 from worker.sandbox.inspection import inspect
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from tests.support.documents.hostile_pdfs import plain
 from tests.support.documents.outside_content_pdfs import stream
 from worker.sandbox import shown_fields

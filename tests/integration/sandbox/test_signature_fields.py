@@ -18,7 +18,7 @@ from appliance.documents.docmdp_policy import (
 )
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
-from appliance.domain.documents import (
+from appliance.domain.documents.inspected import (
     FIELD_LOOK,
     FIELDS_KEPT,
     Damage,
@@ -35,7 +35,7 @@ from appliance.domain.errors import (
     DocumentRefusedError,
     ErrorCode,
 )
-from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.keys.hsm_keys import KeyAlgorithm
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import Restriction

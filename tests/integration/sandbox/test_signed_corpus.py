@@ -9,8 +9,12 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from appliance.domain.documents.verification import (
+    Answer,
+    SignatureReport,
+    VerificationReport,
+)
 from appliance.domain.errors import DocumentRefusedError
-from appliance.domain.verification import Answer, SignatureReport, VerificationReport
 from worker.sandbox.verify.verify import verify
 
 CORPUS: Final = Path(__file__).parents[3].parent / "shared" / "corpus-signed"

@@ -22,7 +22,7 @@ from pyhanko.sign.timestamps import DummyTimeStamper
 from pyhanko_certvalidator.registry import SimpleCertificateStore
 
 from appliance.domain.clock import SystemClock
-from appliance.domain.verification import Answer, SignatureReport
+from appliance.domain.documents.verification import Answer, SignatureReport
 from tests.support.documents.pdfs import one_page
 from tests.support.documents.software_signer import SoftwareSigner
 from tests.support.processes.event_loops import run_apart

@@ -10,15 +10,15 @@ from typing import Any, Final, Literal
 import pikepdf
 import pytest
 
-from appliance.domain.documents import (
+from appliance.domain.documents.inspected import (
     Damage,
     FindingKind,
     Inspection,
     Repair,
     as_it_came,
 )
+from appliance.domain.documents.verification import Answer
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.verification import Answer
 from tests.support.documents import hostile_pdfs, pdfs
 from tests.support.documents.ambiguous_pdfs import AMBIGUOUS, upon
 from tests.support.documents.appended_revisions import Appended

@@ -16,7 +16,7 @@ from PIL import Image, ImageOps
 
 from appliance.documents.examination import Examination
 from appliance.domain.appearance.geometry import Box, as_seen, size_as_seen
-from appliance.domain.documents import PageBox, TextSearch
+from appliance.domain.documents.inspected import PageBox, TextSearch
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.settings import DocumentSettings
 from tests.support.documents import hostile_pdfs, pdfs

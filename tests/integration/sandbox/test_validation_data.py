@@ -15,7 +15,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from appliance.domain.verification import Answer, SignatureReport
+from appliance.domain.documents.verification import Answer, SignatureReport
 from tests.support.documents.contract_pdf import contract, rewritten
 from tests.support.documents.pdf_revisions import SignedFile
 from tests.support.documents.signed_bases import Makers, base, makers

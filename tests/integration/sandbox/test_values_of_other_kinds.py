@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from appliance.domain.verification import Answer
+from appliance.domain.documents.verification import Answer
 from tests.support.documents.contract_pdf import contract, line, stream
 from tests.support.documents.pdf_revisions import SignedFile
 from tests.support.documents.signed_bases import makers

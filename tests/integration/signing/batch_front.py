@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, TypeVarTuple
 
-from appliance.core.background import Shielded
-from appliance.core.secrets.password_hashing import HashSlots
-from appliance.domain.activation import Claim
 from appliance.domain.ids import RequestId
-from appliance.domain.requests.batch import BatchOutcome, SignBatch
 from appliance.domain.requests.request import Signer
+from appliance.domain.requests.signing_batch import BatchOutcome, SignBatch
+from appliance.domain.signing.activation import Claim
 from appliance.domain.signing_command import GivenParameters, SignParameters
+from appliance.keys.password_hashing import HashSlots
 from appliance.settings import SigningSettings
 from appliance.signing.sign_batch import BatchSigning
+from appliance.system.background import Shielded
 from tests.support.factories.signing_front import SigningFront, front_of, sign_next
 from tests.support.factories.signing_host import SigningHost
 from tests.support.installation.record import (

@@ -3,14 +3,14 @@
 from datetime import timedelta
 from typing import Any
 
-from appliance.domain.activation import Claim, IntentRow, LeasePolicy
 from appliance.domain.errors import ErrorCode
-from appliance.domain.keys import DigestAlgorithm
-from appliance.domain.outside_material import (
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.pki.outside_material import (
     MaterialKind,
     WantedMaterial,
     timestamp_subject,
 )
+from appliance.domain.signing.activation import Claim, IntentRow, LeasePolicy
 from appliance.domain.vocab import IntentState
 from appliance.signing.activations.activation_queue import ActivationQueue
 from tests.support.installation.record import HOST, CoreFixture

@@ -13,22 +13,21 @@ from typing import Any
 
 from cryptography import x509
 
-from appliance.core.unit_of_work import Transaction
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.activation import SignatureValue
-from appliance.domain.certificates import (
+from appliance.domain.clock import SystemClock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import RequestId
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.pki.certificates import (
     CertificateRecord,
     Crl,
     OcspAnswer,
     serial_text,
 )
-from appliance.domain.clock import SystemClock
-from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import RequestId
-from appliance.domain.keys import DigestAlgorithm
 from appliance.domain.requests.levels import SignatureProfile, Upkeep
 from appliance.domain.requests.request import SignedDocumentView
+from appliance.domain.signing.activation import SignatureValue
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
@@ -40,6 +39,7 @@ from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication import Publishing
 from appliance.pki.publication_store import PublicationStore
 from appliance.pki.validation.validation_material import ValidationSource
+from appliance.record.unit_of_work import Transaction
 from appliance.signing.level_maintenance import UpkeepWork
 from appliance.signing.level_maintenance_store import LevelMaintenanceStore
 from hsm_config.provisioning.ca_certificates import key_identifier

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from sqlalchemy import select, update
 
-from appliance.core.database.tables import outside_material
+from appliance.database.tables import outside_material
 from appliance.domain.ids import RequestId
-from appliance.domain.outside_material import MaterialState
+from appliance.domain.pki.outside_material import MaterialState
 from appliance.domain.requests.levels import Upkeep
 from appliance.domain.vocab import SignatureLevel
 from appliance.settings import RevocationSettings, SigningSettings, TimestampSettings

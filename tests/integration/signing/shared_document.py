@@ -10,7 +10,7 @@ import pytest
 
 from appliance.appearance.content import Stamping
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.documents import Inspection
+from appliance.domain.documents.inspected import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.ports import DocumentBytes, DocumentStream

@@ -20,23 +20,21 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sqlalchemy import update
 
-from appliance.core.database.tables import worker_status
-from appliance.core.secrets.admitted_hosts import admit
-from appliance.core.secrets.host_key import make_host_key
-from appliance.domain.activation import (
-    ActivationFormat,
-    ActivationKey,
-    Seal,
-    epoch_start,
-    newest_of_each,
-)
+from appliance.database.tables import worker_status
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
     ErrorCode,
     HsmUnavailableError,
 )
-from appliance.domain.hsm_tasks import WorkerStatus
+from appliance.domain.signing.activation import (
+    ActivationFormat,
+    ActivationKey,
+    Seal,
+    epoch_start,
+    newest_of_each,
+)
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import Environment
 from appliance.keys.activation_format import PinnedFormat, pin_format
 from appliance.keys.activation_keys import PublishedKeys
@@ -45,6 +43,8 @@ from appliance.keys.key_encryption import seal_to
 from appliance.keys.signing_hosts import SigningHosts
 from appliance.keys.worker_identities import PinnedIdentities
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
+from appliance.secrets.admitted_hosts import admit
+from appliance.secrets.host_key import make_host_key
 from appliance.settings import SettingsError
 from tests.support.factories.signing_host import INSTALLATION, SigningHost
 from tests.support.installation.record import CoreFixture

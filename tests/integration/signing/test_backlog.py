@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from appliance.core.backlog_store import Backlog, BacklogStore
 from appliance.domain.errors import ErrorCode
+from appliance.record.backlog_store import Backlog, BacklogStore
 from appliance.signing.activations.activation_store import ActivationStore
 from tests.integration.signing.claims import a_timestamp, claimed
 from tests.support.installation.record import DIGEST, MADE, CoreFixture

@@ -15,7 +15,12 @@ from sqlalchemy import event
 
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import BatchId, RequestBatchId, RequestId, new_id
-from appliance.domain.requests.batch import BatchItem, BatchOutcome, BatchRow, SignBatch
+from appliance.domain.requests.signing_batch import (
+    BatchItem,
+    BatchOutcome,
+    BatchRow,
+    SignBatch,
+)
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import RequestState
 from appliance.keys.key_encryption import open_seal

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.keys.hsm_keys import KeyAlgorithm
 from tests.support.documents import hostile_pdfs
 from tests.support.documents.pdf_samples import make_plan
 from tests.support.documents.software_signer import make_signer

@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 
 from appliance.console.expiry_notices import Expiry
-from appliance.core.unit_of_work import Database, Transaction
 from appliance.documents.garbage_collection import GarbageCollection
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.certificates import CertificateRecord
 from appliance.domain.ids import CredentialId, TaskId, new_id
-from appliance.domain.trust_store import ExpiringKind
+from appliance.domain.pki.certificates import CertificateRecord
+from appliance.domain.pki.trust_store import ExpiringKind
 from appliance.domain.vocab import (
     CertificateKind,
     EventKind,
@@ -35,6 +34,7 @@ from appliance.pki.certificates import Certificates
 from appliance.pki.revocation import Revocations
 from appliance.pki.revocation_store import RevocationStore
 from appliance.pki.tsa.tsa_certificates import TsaCertificates
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.settings import DocumentSettings
 from appliance.signing.expiry import ExpiryJob
 from tests.support.factories.fakes import NOON, FixedDocumentKeys

@@ -11,8 +11,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import update
 
-from appliance.core.database.tables import activation
-from appliance.domain.activation import Claim
+from appliance.database.tables import activation
+from appliance.domain.signing.activation import Claim
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
 from appliance.signing.activations.activation_queue import ActivationQueue, Wanted
 from appliance.signing.activations.activation_store import ActivationStore

@@ -6,9 +6,9 @@ Source: reliability F22.
 from types import SimpleNamespace
 from typing import Any, cast
 
-from appliance.domain.activation import ActivationDocument, SignatureValue
 from appliance.domain.errors import ErrorCode
 from appliance.domain.requests.levels import ProfileWishes
+from appliance.domain.signing.activation import ActivationDocument, SignatureValue
 from appliance.domain.signing_command import SignParameters
 from tests.integration.signing.level_scene import (
     L,

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import pytest
 
-from appliance.domain.activation import ActivationDocument, ActivationFormat, Claim
 from appliance.domain.errors import ActivationInvalidError, ApplianceError, ErrorCode
 from appliance.domain.ids import (
     ActivationId,
@@ -24,6 +23,11 @@ from appliance.domain.ids import (
     PersonId,
     RequestId,
     new_id,
+)
+from appliance.domain.signing.activation import (
+    ActivationDocument,
+    ActivationFormat,
+    Claim,
 )
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import ActivationState, Environment, ItemState

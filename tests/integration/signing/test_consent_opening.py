@@ -11,8 +11,6 @@ from typing import Any, cast
 
 import pytest
 
-from appliance.core.unit_of_work import Transaction
-from appliance.domain.activation import ActivationFormat, Seal, activation_data
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
@@ -20,11 +18,13 @@ from appliance.domain.errors import (
     ProfileDiffersError,
 )
 from appliance.domain.requests.levels import SignatureProfile
+from appliance.domain.signing.activation import ActivationFormat, Seal, activation_data
 from appliance.domain.vocab import Environment, SignatureLevel
 from appliance.keys.activation_format import PinnedFormat, pin_format
 from appliance.keys.activation_keys import PublishedKeys
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import seal_to
+from appliance.record.unit_of_work import Transaction
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import ClaimedActivation
 from tests.integration.keys.locked_key import (

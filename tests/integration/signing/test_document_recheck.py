@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from appliance.documents.document_store import DocumentStore
+from appliance.domain.documents.verification import YES, VerificationReport
 from appliance.domain.errors import (
     ApplianceError,
     DocumentRefusedError,
@@ -15,7 +16,6 @@ from appliance.domain.errors import (
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.requests.kept_documents import Selection
 from appliance.domain.requests.request import SignedDocumentView
-from appliance.domain.verification import YES, VerificationReport
 from appliance.signing import document_recheck
 from appliance.signing.document_recheck import (
     DocumentRecheck,

@@ -6,7 +6,7 @@ Source: design §3, 4.
 import pytest
 from sqlalchemy import select
 
-from appliance.core.database.tables import activation_item
+from appliance.database.tables import activation_item
 from appliance.domain.vocab import ActivationState, ItemState
 from appliance.signing.activations.activation_store import ActivationStore
 from tests.integration.signing.claims import claimed

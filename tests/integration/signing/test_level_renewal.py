@@ -10,7 +10,7 @@ import pytest
 
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.keys.hsm_keys import KeyAlgorithm
 from appliance.domain.requests.levels import ValidationData
 from appliance.pki.validation.validation_material import ValidationSource
 from tests.integration.signing.level_scene import (

@@ -10,14 +10,14 @@ import pytest
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, new_id
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.requests.intake import NewRequest, StoredDocument
 from appliance.domain.requests.levels import (
     ProfileWishes,
     SignatureProfile,
     UpkeepCount,
     ValidationData,
 )
-from appliance.domain.requests.new_request import NewRequest, StoredDocument
 from appliance.domain.vocab import SignatureLevel, TaskKind, TimestampPolicy
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.keys.hsm_task_store import HsmTaskStore

@@ -14,10 +14,10 @@ import pytest
 from sqlalchemy import select
 
 from appliance.bootstrap import WorkChannel
-from appliance.core.database.tables import activation
+from appliance.database.tables import activation
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, RequestId
-from appliance.domain.outside_material import (
+from appliance.domain.pki.outside_material import (
     Material,
     MaterialKind,
     MaterialState,

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.requests.levels import Upkeep, UpkeepCount
 from appliance.domain.vocab import SignatureLevel
+from appliance.record.unit_of_work import Database
 from appliance.requests.request_store import RequestStore
 from appliance.signing.level_maintenance import (
     UpkeepWork,

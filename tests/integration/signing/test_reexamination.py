@@ -9,13 +9,18 @@ from typing import Final
 import pytest
 
 from appliance.documents.docmdp_policy import check_permitted
-from appliance.domain.documents import INSPECTOR_VERSION, Damage, FindingKind, Repair
+from appliance.domain.documents.inspected import (
+    INSPECTOR_VERSION,
+    Damage,
+    FindingKind,
+    Repair,
+)
 from appliance.domain.errors import (
     ApplianceError,
     DocumentRefusedError,
     ErrorCode,
 )
-from appliance.domain.requests.batch import SignBatch
+from appliance.domain.requests.signing_batch import SignBatch
 from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.signing.reexamination import Reexamination

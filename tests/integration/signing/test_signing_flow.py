@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 
 from appliance.appearance.content import Stamping
-from appliance.core.background import Shielded
-from appliance.core.database.engines import open_engines
-from appliance.core.secrets.password_hashing import HashSlots
-from appliance.core.unit_of_work import Database
+from appliance.database.engines import open_engines
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
+from appliance.domain.keys.versioned_secrets import KeyRing
 from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
-from appliance.domain.secrets import KeyRing
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import ActivationState, RequestState
+from appliance.keys.password_hashing import HashSlots
 from appliance.keys.signing_password import SigningPasswords
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database
 from appliance.settings import SigningSettings
 from appliance.signing.sign import Signing
+from appliance.system.background import Shielded
 from tests.support.factories.fake_sandbox import PlayedSandbox
 from tests.support.factories.signing_front import (
     RED,

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select, update
 
-from appliance.core.database.tables import document, signature_request
+from appliance.database.tables import document, signature_request
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.request import SignOutcome

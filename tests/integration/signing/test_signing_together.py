@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from appliance.domain.errors import HsmRefusedError, HsmUnavailableError
-from appliance.domain.keys import KeyAlgorithm, SignatureScheme, WrappedKey
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, SignatureScheme, WrappedKey
 from tests.support.hsm.hsm_installation import HsmInstallation, until, verify
 from tests.support.hsm.pkcs11_shim import FUNCTIONS, Pkcs11Shim
 from worker.hsm.session import HsmSession

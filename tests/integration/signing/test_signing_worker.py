@@ -16,24 +16,24 @@ import pytest
 
 from appliance.bootstrap import Core
 from appliance.bootstrap.core import WorkChannel
-from appliance.core.system.clock_check import ClockCheck
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.activation import ActivationDocument, Claim
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
     DocumentsAwayError,
     ErrorCode,
 )
-from appliance.domain.hsm_tasks import WorkerStatus
 from appliance.domain.ids import ActivationId, RequestId
-from appliance.domain.keys import TokenRole
+from appliance.domain.keys.hsm_keys import TokenRole
 from appliance.domain.requests.request import Signer
+from appliance.domain.signing.activation import ActivationDocument, Claim
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.domain.vocab import ActivationState, ItemState, RequestState
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.health import signing_workers
 from appliance.settings import SigningSettings
 from appliance.signing.claims import ClaimedActivation, Claims, Publication
+from appliance.system.clock_check import ClockCheck
 from tests.support.factories.fakes import AlwaysServed, FixedDocumentKeys
 from tests.support.installation.record import CoreFixture, keyed, prepared, signed_view
 from worker.hsm.connection import HsmStatus

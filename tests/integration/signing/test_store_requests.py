@@ -6,9 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.core.idempotency_store import IdempotencyStore
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.documents import FindingKind, Inspection
+from appliance.domain.documents.inspected import FindingKind, Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
     DocumentId,
@@ -17,9 +16,10 @@ from appliance.domain.ids import (
     RequestId,
     new_id,
 )
-from appliance.domain.requests.new_request import StoredDocument
+from appliance.domain.requests.intake import StoredDocument
 from appliance.domain.requests.request import LEGAL_MOVES, LISTED
 from appliance.domain.vocab import RequestState
+from appliance.record.idempotency_store import IdempotencyStore
 from appliance.requests.request_store import RequestStore
 from tests.support.installation.record import A4, CoreFixture, signed_view
 

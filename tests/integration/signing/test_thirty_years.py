@@ -16,7 +16,7 @@ from appliance.documents.document_store import DocumentStore
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.domain.clock import SystemClock
 from appliance.domain.ids import RequestId, TaskId
-from appliance.domain.keys import (
+from appliance.domain.keys.hsm_keys import (
     DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from appliance.core.database.engines import FileTurn
-from appliance.core.database.migrate import migrate
+from appliance.database.engines import FileTurn
+from appliance.database.migrate import migrate
 from appliance.domain.errors import ApplianceError, ErrorCode
 from tests.support.installation.record import open_record
 from tests.support.installation.settings import settings_in

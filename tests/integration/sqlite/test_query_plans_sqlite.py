@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, event
 
-from appliance.core.backlog_store import BacklogStore
-from appliance.core.unit_of_work import Transaction
 from appliance.domain.ids import IntegratorId
 from appliance.domain.mail.mails import MailKind, NewMail
 from appliance.domain.vocab import RequestState
 from appliance.integrators.event_store import PendingEventStore
 from appliance.mail.mail_store import MailStore
+from appliance.record.backlog_store import BacklogStore
+from appliance.record.unit_of_work import Transaction
 from appliance.requests.request_store import RequestStore
 from appliance.signing.expiry import ExpiryJob
 from appliance.webhooks.message_queue import Full, MessageQueue

@@ -11,8 +11,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from appliance.core.database import sqlite_connection
-from appliance.core.database.sqlite_connection import SqliteConnection, creator
+from appliance.database import sqlite_connection
+from appliance.database.sqlite_connection import SqliteConnection, creator
 
 READER, WRITER = "reader", "writer"
 Engines = Callable[[str], AsyncEngine]

@@ -7,7 +7,7 @@ import pytest
 
 from appliance.bootstrap import open_admin, open_front
 from appliance.cli import main
-from appliance.core.database.migrate import migrate
+from appliance.database.migrate import migrate
 from appliance.domain.clock import SystemClock
 from appliance.domain.vocab import VouchedBy
 from appliance.settings import SettingsError, load_settings

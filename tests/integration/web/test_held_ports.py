@@ -12,15 +12,15 @@ import pytest
 
 from appliance.cli.demo.host_files import host_address
 from appliance.cli.installation.trial_ports import TrialPorts
-from appliance.core.system.held_listeners import (
+from appliance.runtime.processes import bind
+from appliance.settings import SettingsError, load_settings
+from appliance.system.held_listeners import (
     VARIABLE,
     close_held,
     hand_on,
     held_address,
     take_held,
 )
-from appliance.runtime.processes import bind
-from appliance.settings import SettingsError, load_settings
 from embed.demo.mail_catcher import MailCatcher
 from tests.support.patience import CALL_S
 from tests.support.processes.rubrica import command_line

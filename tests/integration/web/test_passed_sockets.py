@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.core.system.passed_sockets import passed_listener
+from appliance.system.passed_sockets import passed_listener
 from tests.support.processes.scratch import free_port
 
 _PROGRAM = """\

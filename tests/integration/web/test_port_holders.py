@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from appliance.core.system.port_holders import holder_of
 from appliance.runtime.processes import bind
 from appliance.settings import SettingsError, load_settings
 from appliance.settings.web import INSTALLATION_HEADER
+from appliance.system.port_holders import holder_of
 from tests.support.patience import CALL_S
 from tests.support.processes.command_folder import CommandFolder, make_command_folder
 

@@ -18,7 +18,7 @@ from quart.typing import TestClientProtocol as HttpClient
 
 from appliance.api import pages as api_pages
 from appliance.api.app import create_api
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.developer_docs.pages import PAGES
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.errors import ApplianceError, ErrorCode

@@ -14,11 +14,11 @@ from sqlalchemy import update
 
 from appliance.api.app import create_api
 from appliance.api.verificar import EXAMINED_PER_MINUTE
-from appliance.core.database import tables
+from appliance.database import tables
+from appliance.domain.documents.verification import VerificationReport
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import RequestId
-from appliance.domain.timestamps import RevokedTsa
-from appliance.domain.verification import VerificationReport
+from appliance.domain.pki.timestamps import RevokedTsa
 from appliance.people.person_store import PersonStore
 from appliance.signing import signature_proof
 from appliance.signing.claims import Publication

@@ -12,13 +12,13 @@ from typing import Self
 
 from sqlalchemy import insert, select
 
-from appliance.core.database import tables
-from appliance.core.secrets.sealed_box import SecretBox
-from appliance.core.unit_of_work import Database
+from appliance.database import tables
 from appliance.domain.ids import IntegratorId, RequestId, new_id
 from appliance.domain.integrators.webhooks import WebhookMessage
-from appliance.domain.secrets import KeyRing
+from appliance.domain.keys.versioned_secrets import KeyRing
 from appliance.domain.vocab import MessageState, WebhookEvent
+from appliance.record.unit_of_work import Database
+from appliance.secrets.sealed_box import SecretBox
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoint_address import AddressRules
 from appliance.webhooks.endpoint_secrets import FORMER, PRESENT, opened_secret

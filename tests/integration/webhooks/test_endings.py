@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from appliance.core.database.tables import signature_request, signing_process
-from appliance.core.unit_of_work import Transaction
+from appliance.database.tables import signature_request, signing_process
 from appliance.domain.ids import RequestBatchId, RequestId, new_id
 from appliance.domain.integrators.events import TellableEvent
+from appliance.domain.requests.backend_batch import RequestBatch
 from appliance.domain.requests.process import ProcessNote
-from appliance.domain.requests.request_batch import RequestBatch
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.integrators.event_outbox import EventOutbox, EventTaker
+from appliance.record.unit_of_work import Transaction
 from appliance.requests.endings import Endings
 from appliance.requests.request_batch_store import RequestBatchStore
 from appliance.webhooks.fan_out import WebhookFanOut

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import new_id
 from appliance.domain.vocab import MessageState, WebhookDisabled, WebhookEvent

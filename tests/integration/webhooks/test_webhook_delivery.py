@@ -9,7 +9,7 @@ from standardwebhooks import Webhook
 
 from admin_ui import webhook_words
 from appliance.api.wire import webhooks as wire
-from appliance.core.database.tables import integrator, webhook_message
+from appliance.database.tables import integrator, webhook_message
 from appliance.domain.ids import RequestId
 from appliance.domain.integrators.webhook_log import DeliveryFilter
 from appliance.domain.integrators.webhooks import new_secret

@@ -6,14 +6,14 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import insert
 
-from appliance.core.database.tables import integrator_event
-from appliance.domain.audit import AuditEvent
+from appliance.database.tables import integrator_event
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.ids import PersonId, RequestBatchId
 from appliance.domain.integrators.integrators import SessionState
+from appliance.domain.requests.backend_batch import RequestBatch
 from appliance.domain.requests.process import ProcessNote
-from appliance.domain.requests.request_batch import RequestBatch
 from appliance.domain.vocab import EventKind
-from appliance.integration.batch_events import batch_event
+from appliance.integration.batches.events import batch_event
 from appliance.integrators.key_expiry import KeyExpiry
 from appliance.people.vouch_store import Vouch, VouchStore
 from appliance.requests.history_store import HistoryStore

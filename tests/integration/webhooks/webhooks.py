@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp.abc import AbstractResolver
 from sqlalchemy import insert, select, update
 
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     api_key,
     embed_session,
     integrator_event,
@@ -17,15 +17,15 @@ from appliance.core.database.tables import (
     webhook_endpoint,
     webhook_message,
 )
-from appliance.core.secrets.sealed_box import SecretBox
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.ids import IntegratorId, RequestId, new_id
 from appliance.domain.integrators.integrators import SESSION_S, SessionState
 from appliance.domain.integrators.webhooks import new_secret
-from appliance.domain.secrets import KeyRing
+from appliance.domain.keys.versioned_secrets import KeyRing
 from appliance.domain.vocab import EventKind
 from appliance.integrators.event_outbox import EventOutbox, EventTaker
 from appliance.requests.endings import Endings
+from appliance.secrets.sealed_box import SecretBox
 from appliance.settings import WebhookSettings
 from appliance.webhooks.delivery import WebhookDelivery
 from appliance.webhooks.endpoint_secrets import FORMER, sealed_secret

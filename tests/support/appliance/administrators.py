@@ -17,11 +17,11 @@ from playwright.async_api import Cookie, Page, expect
 from sqlalchemy import update
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database.tables import console_user
+from appliance.database.tables import console_user
 from appliance.domain.ids import PersonId
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.integrators.integrators import FlagReason
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.pki.trust_store import AnchorPurpose
 from appliance.domain.vocab import HelpTopic, VouchedBy
 from appliance.integrators.integrator_store import IntegratorStore
 from appliance.people.person_store import PersonStore

@@ -35,13 +35,13 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from sqlalchemy import update
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database.tables import login_secret, signature_request
-from appliance.core.database.tables import person as person_table
-from appliance.domain.activation import IntentRow
+from appliance.database.tables import login_secret, signature_request
+from appliance.database.tables import person as person_table
 from appliance.domain.clock import Clock
-from appliance.domain.identity import Credential
 from appliance.domain.ids import PersonId
+from appliance.domain.people.identity import Credential
 from appliance.domain.requests.levels import NO_WISHES, ProfileWishes
+from appliance.domain.signing.activation import IntentRow
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.people import NewPersonOrder
 from appliance.keys.credential_store import CredentialStore

@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from appliance.bootstrap import open_core
-from appliance.core.installation_store import InstallationStore
 from appliance.documents.local.folder_mark import mark_in
 from appliance.domain.clock import SystemClock
-from appliance.domain.generation import Generation
+from appliance.domain.keys.generation import Generation
 from appliance.operations.backup.names import RECORD, BackupName, installation_id
+from appliance.record.installation_store import InstallationStore
 from tests.support.appliance.appliance import MADE, Appliance, TestPerson
 from tests.support.appliance.http_calls import signed_pdf
 from tests.support.documents import pdfs

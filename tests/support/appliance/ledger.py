@@ -18,13 +18,11 @@ from typing import Any, Final
 from pyhanko.pdf_utils.misc import IndirectObjectExpected
 from sqlalchemy import Row, Table, select
 
-from appliance.core.database import tables
-from appliance.core.database.engines import open_engines
-from appliance.core.secrets.key_files import KeyFile
-from appliance.core.secrets.sealed_box import SecretBox
+from appliance.database import tables
+from appliance.database.engines import open_engines
 from appliance.documents.document_store import KEY_COLUMN, KEY_TABLE
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.audit import AuditEvent, AuditRow, first_break
+from appliance.domain.audit.record import AuditEvent, AuditRow, first_break
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import IntegratorId
 from appliance.domain.vocab import (
@@ -35,6 +33,8 @@ from appliance.domain.vocab import (
     ItemState,
     RequestState,
 )
+from appliance.secrets.key_files import KeyFile
+from appliance.secrets.sealed_box import SecretBox
 from appliance.settings import Settings
 from tests.support.appliance.appliance import Appliance
 from tests.support.documents.validators import pdfsig, pyhanko_verdicts, read_pdf

@@ -19,7 +19,7 @@ from typing import IO, Final
 import httpx
 
 from appliance.cli.installation.database import roles_sql
-from appliance.core.database.rights import OWNER, Role
+from appliance.database.rights import OWNER, Role
 from appliance.documents.sandbox_client import SandboxClient
 from appliance.domain.errors import ApplianceError
 from appliance.settings import Settings

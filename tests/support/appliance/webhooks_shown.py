@@ -6,7 +6,7 @@ from typing import Final
 from sqlalchemy import insert, update
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.ids import new_id
 from appliance.domain.integrators.webhooks import WebhookMessage
 from appliance.domain.vocab import MessageState, WebhookEvent

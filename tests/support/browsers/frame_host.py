@@ -22,13 +22,13 @@ from playwright.async_api import Frame, Page
 from sqlalchemy import select, update
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database.tables import (
+from appliance.database.tables import (
     audit_event,
     embed_session,
     login_secret,
     signature_request,
 )
-from appliance.core.database.tables import person as person_table
+from appliance.database.tables import person as person_table
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.vocab import EventKind, PersonState

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from appliance.domain.verification import Answer
+from appliance.domain.documents.verification import Answer
 from tests.support.documents.contract_pdf import contract
 from tests.support.documents.pdf_revisions import SignedFile
 from tests.support.documents.signed_bases import makers

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import PageBox
+from appliance.domain.documents.inspected import PageBox
 from appliance.domain.vocab import Restriction
 from tests.support.documents.software_signer import SoftwareSigner
 from worker.pades import (

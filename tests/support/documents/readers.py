@@ -23,12 +23,12 @@ from quart import Quart, request
 from appliance.api.wire import query, requests
 from appliance.domain import sandbox, strict_json
 from appliance.domain.errors import ApplianceError
-from appliance.domain.identity import parse_cuil
 from appliance.domain.integrators.api_keys import LOOKS_LIKE_ONE, read_api_key
 from appliance.domain.integrators.origins import parse_origin
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.people.identity import parse_cuil
+from appliance.domain.pki.timestamps import TimestampQuestion
 from appliance.domain.sandbox import MessageInvalidError
-from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import Environment
 from appliance.identity.access_tokens import read_token
 from appliance.integrators.api_keys import words

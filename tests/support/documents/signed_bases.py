@@ -21,8 +21,8 @@ from pyhanko.stamp import TextStampStyle
 
 from appliance.domain.appearance.stamp import StampLayout, place, stamp_lines
 from appliance.domain.clock import SystemClock
-from appliance.domain.documents import PageBox
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.documents.inspected import PageBox
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 from tests.support.documents.contract_pdf import (

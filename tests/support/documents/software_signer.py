@@ -23,7 +23,11 @@ from pyhanko.sign import PdfSignatureMetadata, PdfSigner, SimpleSigner
 from pyhanko.sign.fields import MDPPerm, SigSeedSubFilter
 from pyhanko_certvalidator.registry import SimpleCertificateStore
 
-from appliance.domain.keys import DigestAlgorithm, KeyAlgorithm, SignatureScheme
+from appliance.domain.keys.hsm_keys import (
+    DigestAlgorithm,
+    KeyAlgorithm,
+    SignatureScheme,
+)
 from tests.support.processes.event_loops import run_apart
 from worker.pades import (
     PreparedSignature,

@@ -6,7 +6,7 @@ What is kept is as real as ever, and so is each check of it; only that two peopl
 one password have one salt, which no test asks about.
 """
 
-from appliance.core.secrets.password_hashing import Passwords
+from appliance.keys.password_hashing import Passwords
 
 _KEPT: dict[bytes, str] = {}
 

@@ -4,8 +4,8 @@ data = await consent_data(core, claim)
 unlock = open_seal(private, claim.seal.sealed, data)
 """
 
-from appliance.domain.activation import Claim
-from appliance.domain.consent import ConsentSigner, consent_of
+from appliance.domain.signing.activation import Claim
+from appliance.domain.signing.consent import ConsentSigner, consent_of
 from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.requests.request_store import RequestStore

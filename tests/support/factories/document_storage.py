@@ -10,7 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from appliance.core.unit_of_work import Database
 from appliance.documents.local.blob_store import LocalBlobStore
 from appliance.documents.local.folder_mark import (
     DocumentMark,
@@ -21,6 +20,7 @@ from appliance.documents.s3.blob_store import S3BlobStore
 from appliance.documents.s3.bucket import Bucket
 from appliance.documents.s3.bucket_mark import BucketMark, MarkedBucket
 from appliance.domain.ports import BlobMaintenance, DocumentKeys
+from appliance.record.unit_of_work import Database
 from appliance.settings import DocumentSettings
 
 

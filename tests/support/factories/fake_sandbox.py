@@ -8,7 +8,7 @@ from typing import Final
 
 from appliance.domain.appearance.details import Logo, LogoPicture
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import (
+from appliance.domain.documents.inspected import (
     Damage,
     EmptyField,
     FindingKind,
@@ -18,10 +18,14 @@ from appliance.domain.documents import (
     SigningFacts,
     TextSearch,
 )
+from appliance.domain.documents.verification import (
+    YES,
+    SignatureReport,
+    VerificationReport,
+)
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+from appliance.domain.pki.timestamps import RevokedTsa
 from appliance.domain.ports import DocumentBytes
-from appliance.domain.timestamps import RevokedTsa
-from appliance.domain.verification import YES, SignatureReport, VerificationReport
 
 BAD_PDF: Final = b"%PDF-1.7\n%bad\n%%EOF\n"
 DAMAGED_PDF: Final = b"%PDF-damaged"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import FindingKind, Inspection, PageBox
+from appliance.domain.documents.inspected import FindingKind, Inspection, PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
     ActivationId,
@@ -23,7 +23,6 @@ from appliance.domain.ids import (
     UpkeepWorkId,
 )
 from appliance.domain.ports import DocumentStream
-from appliance.domain.requests.batch import BatchItem, BatchOutcome, SignBatch
 from appliance.domain.requests.request import (
     Preview,
     RequestView,
@@ -34,6 +33,7 @@ from appliance.domain.requests.request import (
     SignOutcome,
     refuse_unsigned,
 )
+from appliance.domain.requests.signing_batch import BatchItem, BatchOutcome, SignBatch
 from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState

@@ -10,13 +10,13 @@ from typing import Any
 
 from cryptography import x509
 
-from appliance.core.unit_of_work import Database
-from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.ids import CredentialId, PersonId
-from appliance.domain.keys import KeyAlgorithm
+from appliance.domain.keys.hsm_keys import KeyAlgorithm
+from appliance.domain.pki.certificates import CertificateRecord, serial_text
 from appliance.domain.vocab import CertificateKind
 from appliance.keys.credential_store import CredentialStore
 from appliance.pki.certificate_store import CertificateStore
+from appliance.record.unit_of_work import Database
 from tests.support.installation.record import new_credential
 from tests.support.pki.outside_ca import OutsideCa, der, ec_key, named, spki_of
 

@@ -12,26 +12,26 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from appliance.core.background import Shielded
-from appliance.core.idempotency_store import IdempotencyStore
-from appliance.core.secrets.password_hashing import HashSlots
 from appliance.documents.document_bytes import sha256_of
-from appliance.domain.activation import Claim
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm_tasks import WorkerStatus
-from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import ActivationId, RequestId
+from appliance.domain.keys.versioned_secrets import KeyRing
+from appliance.domain.people.identity import SigningSecret
 from appliance.domain.requests.request import SignCommand, Signer, SignOutcome
-from appliance.domain.secrets import KeyRing
+from appliance.domain.signing.activation import Claim
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.keys.password_attempt_store import PasswordAttemptStore
+from appliance.keys.password_hashing import HashSlots
 from appliance.keys.signing_password import SigningPasswords
 from appliance.keys.worker_store import WorkerStore
 from appliance.people.person_store import PersonStore
+from appliance.record.idempotency_store import IdempotencyStore
 from appliance.settings import SigningSettings
 from appliance.signing.claims import Publication
 from appliance.signing.reexamination import Reexamination
 from appliance.signing.sign import Signing
+from appliance.system.background import Shielded
 from tests.support.factories.signing_host import SigningHost, signing_front
 from tests.support.installation.record import (
     CERTIFICATE,

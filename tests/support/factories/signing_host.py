@@ -16,24 +16,19 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from appliance.appearance.content import Stamping
-from appliance.core.background import Shielded
-from appliance.core.secrets.admitted_hosts import AdmittedHosts, admit
-from appliance.core.secrets.host_key import HostKey, make_host_key
-from appliance.core.secrets.sealed_box import LookupKey
-from appliance.core.unit_of_work import Database
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.activation import (
+from appliance.domain.clock import Clock
+from appliance.domain.keys.host_statements import HostStatement
+from appliance.domain.keys.hsm_keys import KeyAlgorithm
+from appliance.domain.keys.versioned_secrets import KeyRing
+from appliance.domain.ports import PdfInspector
+from appliance.domain.signing.activation import (
     ActivationFormat,
     ActivationKey,
     format_of,
     key_statement,
 )
-from appliance.domain.clock import Clock
-from appliance.domain.host_statements import HostStatement
-from appliance.domain.hsm_tasks import WorkerStatus
-from appliance.domain.keys import KeyAlgorithm
-from appliance.domain.ports import PdfInspector
-from appliance.domain.secrets import KeyRing
+from appliance.domain.signing.hsm_tasks import WorkerStatus
 from appliance.keys.activation_format import PinnedFormat
 from appliance.keys.count_clearings import CountClearings
 from appliance.keys.host_belief import KeyBelief
@@ -43,10 +38,15 @@ from appliance.keys.signing_password import SigningPasswords
 from appliance.keys.worker_identities import PinnedIdentities
 from appliance.keys.worker_store import ActivationKeyStore, WorkerStore
 from appliance.pki.issuance import Issuance
+from appliance.record.unit_of_work import Database
 from appliance.requests.inspection import Inspections
+from appliance.secrets.admitted_hosts import AdmittedHosts, admit
+from appliance.secrets.host_key import HostKey, make_host_key
+from appliance.secrets.sealed_box import LookupKey
 from appliance.settings import SigningSettings
 from appliance.signing.reexamination import Reexamination
 from appliance.signing.sign import Signing
+from appliance.system.background import Shielded
 from tests.support.factories.fake_sandbox import PlayedSandbox
 from tests.support.factories.fakes import FixedDocumentKeys
 from tests.support.installation.record import CoreFixture

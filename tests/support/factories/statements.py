@@ -4,7 +4,7 @@ from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
-from appliance.domain.identity import Credential, Person
+from appliance.domain.people.identity import Credential, Person
 from appliance.pki.validation.credential_statement import Statement
 
 

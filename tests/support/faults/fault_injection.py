@@ -20,8 +20,8 @@ from typing import Final
 import psutil
 from sqlalchemy import text, update
 
-from appliance.core.database.engines import open_engines
-from appliance.core.database.tables import worker_status
+from appliance.database.engines import open_engines
+from appliance.database.tables import worker_status
 from appliance.domain.vocab import IntentState, RequestState
 from hsm_config.profile import load_profile
 from tests.support.appliance.appliance import Appliance

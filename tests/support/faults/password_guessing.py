@@ -2,14 +2,14 @@
 
 from typing import Protocol
 
-from appliance.core.rate_limit import Throttle
-from appliance.core.unit_of_work import Database
+from appliance.admission.login_throttle import Throttle
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import PersonId
-from appliance.domain.login import AttemptKind
+from appliance.domain.people.login import AttemptKind
 from appliance.domain.ports import LookupIndex
 from appliance.identity import login
+from appliance.record.unit_of_work import Database
 from appliance.settings import Settings
 
 

@@ -19,7 +19,7 @@ import httpx
 
 from appliance.bootstrap import open_front
 from appliance.domain.clock import SystemClock
-from appliance.domain.documents import Inspection
+from appliance.domain.documents.inspected import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ports import DocumentBytes, PdfInspector
 from appliance.requests.intake import Intake

@@ -16,7 +16,7 @@ from typing import Final
 
 import psutil
 
-from appliance.core.metrics_file import FORMAT
+from appliance.metrics.metrics_file import FORMAT
 from tests.support.appliance.appliance import Appliance
 from tests.support.processes.other_version import other_version
 from tests.support.processes.rubrica import command_line

@@ -18,8 +18,8 @@ from typing import Any, Final
 from redis import Redis
 from sqlalchemy import Executable, Row, Table, select
 
-from appliance.core.database import tables
-from appliance.core.database.engines import open_engines
+from appliance.database import tables
+from appliance.database.engines import open_engines
 from appliance.settings import Settings
 from tests.support.appliance.appliance import Appliance
 from tests.support.processes.event_loops import run_apart

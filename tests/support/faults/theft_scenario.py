@@ -17,10 +17,14 @@ from typing import Any, Final
 import httpx
 from sqlalchemy import Executable, Row, Table, update
 
-from appliance.core.database import tables
-from appliance.domain.activation import Activation, ActivationDocument, format_of
-from appliance.domain.consent import Consent, ConsentSigner, DocumentTerms
-from appliance.domain.documents import inspection_from_json
+from appliance.database import tables
+from appliance.domain.documents.inspected import inspection_from_json
+from appliance.domain.signing.activation import (
+    Activation,
+    ActivationDocument,
+    format_of,
+)
+from appliance.domain.signing.consent import Consent, ConsentSigner, DocumentTerms
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.keys.credential_store import credential_of

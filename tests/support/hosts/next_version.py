@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 from unittest.mock import patch
 
-from appliance.core.database import migrate, table_version
+from appliance.database import migrate, table_version
 
 NOW: Final = table_version.newest()
 """Version of this code's tables."""

@@ -18,10 +18,10 @@ from typing import Final
 
 import psutil
 
-from appliance.core.database import tables
-from appliance.core.secrets.admitted_hosts import admit
-from appliance.core.secrets.host_key import make_host_key
-from appliance.domain.hsm_tasks import slot_host
+from appliance.database import tables
+from appliance.domain.signing.hsm_tasks import slot_host
+from appliance.secrets.admitted_hosts import admit
+from appliance.secrets.host_key import make_host_key
 from appliance.settings import Settings, load_settings
 from tests.support.appliance.appliance import Appliance
 from tests.support.faults.fault_injection import until

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from appliance.core.database.engines import open_engines
-from appliance.core.secrets.admitted_hosts import admit
-from appliance.core.secrets.host_key import make_host_key
-from appliance.core.unit_of_work import Database
+from appliance.database.engines import open_engines
 from appliance.domain.clock import SystemClock
-from appliance.domain.hsm_tasks import slot_host
+from appliance.domain.signing.hsm_tasks import slot_host
 from appliance.keys.health import signing_workers
+from appliance.record.unit_of_work import Database
+from appliance.secrets.admitted_hosts import admit
+from appliance.secrets.host_key import make_host_key
 from appliance.settings import load_settings
 from tests.support.appliance.appliance import Appliance
 from tests.support.factories.document_storage import BucketStorage

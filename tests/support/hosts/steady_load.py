@@ -22,7 +22,7 @@ from typing import Final, Protocol
 
 import httpx
 
-from appliance.core.system.dead_connections import OPTIONS
+from appliance.system.dead_connections import OPTIONS
 from tests.support.faults.retrying_callers import BROKEN, word_of
 from tests.support.processes.plain_http import NO_TLS
 

@@ -26,14 +26,14 @@ from sqlalchemy import select
 
 from appliance.bootstrap import ServiceRegistry, open_front
 from appliance.cli import main
-from appliance.core.database.engines import open_engines
-from appliance.core.database.tables import metadata
-from appliance.core.secrets.password_hashing import Passwords
+from appliance.database.engines import open_engines
+from appliance.database.tables import metadata
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import PersonId, TaskId
 from appliance.domain.vocab import VouchedBy
 from appliance.identity.people import NewPersonOrder
+from appliance.keys.password_hashing import Passwords
 from appliance.requests.intake import IntakeOrder
 from appliance.settings import load_settings
 from worker.pki.sample_signature import SampleSignatures

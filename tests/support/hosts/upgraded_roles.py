@@ -18,8 +18,8 @@ import httpx
 from sqlalchemy import Table, select, update
 
 from appliance.bootstrap import open_core
-from appliance.core.database import tables
-from appliance.core.database.engines import open_engines
+from appliance.database import tables
+from appliance.database.engines import open_engines
 from appliance.domain.clock import SystemClock
 from appliance.domain.vocab import StatementFault
 from appliance.settings import load_settings

@@ -18,11 +18,16 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 
-from appliance.core.database.engines import open_engines
-from appliance.core.unit_of_work import Database
+from appliance.database.engines import open_engines
 from appliance.domain.clock import SystemClock
-from appliance.domain.keys import KeyAlgorithm, KeyReference, ResidentKey, TokenRole
+from appliance.domain.keys.hsm_keys import (
+    KeyAlgorithm,
+    KeyReference,
+    ResidentKey,
+    TokenRole,
+)
 from appliance.domain.vocab import EventKind
+from appliance.record.unit_of_work import Database
 from appliance.runtime.hang_watchdog import CallWatch
 from appliance.settings import Settings, load_settings
 from hsm_config.pkcs11 import objects

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from appliance.domain.keys import TokenRole
+from appliance.domain.keys.hsm_keys import TokenRole
 from tests.support.hsm.hsm_installation import HsmInstallation
 
 _CONF: Final = """\

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from sqlalchemy import insert, select
 
-from appliance.core.database import tables
-from appliance.core.database.engines import open_engines
+from appliance.database import tables
+from appliance.database.engines import open_engines
 from appliance.domain.clock import Clock
 from appliance.domain.ids import new_id
-from appliance.domain.keys import (
+from appliance.domain.keys.hsm_keys import (
     KeyAlgorithm,
     SignatureScheme,
     WrapMethod,

@@ -15,15 +15,20 @@ import pyotp
 from quart import Quart
 
 from appliance.api.app import create_api
-from appliance.core.secrets.password_hashing import HashSlots
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.identity import Integrator, NewPerson, Person, SigningSecret
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
+from appliance.domain.people.identity import (
+    Integrator,
+    NewPerson,
+    Person,
+    SigningSecret,
+)
 from appliance.domain.ports import PdfInspector
-from appliance.domain.requests.new_request import NewRequest, StoredDocument
+from appliance.domain.requests.intake import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.login import email_index
-from appliance.integration.signers_for_tests import SignersForTests
+from appliance.integration.test_mode.signers import SignersForTests
+from appliance.keys.password_hashing import HashSlots
 from appliance.keys.signing_password import ARGON2
 from appliance.people.person_store import PersonStore
 from appliance.pki.ocsp_responder import OcspResponder

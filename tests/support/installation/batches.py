@@ -3,7 +3,7 @@
 await prepare_batches(services)
 """
 
-from appliance.integration.batch_preparation import BatchPreparation, Turn
+from appliance.integration.batches.preparation import BatchPreparation, Turn
 from tests.support.installation.services import Services
 from worker.batch_preparer import batch_preparation
 

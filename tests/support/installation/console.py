@@ -26,14 +26,14 @@ from werkzeug.exceptions import HTTPException
 from admin_ui.app import create_console
 from admin_ui.edits import FORMS, VERSION
 from admin_ui.session import COOKIE
+from appliance.admission.known_addresses import KnownAddresses
 from appliance.bootstrap import AdminServiceRegistry, open_admin
-from appliance.core.edit_versions import version_of
-from appliance.core.known_addresses import KnownAddresses
-from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.identity.console_login import ConsoleLogin
+from appliance.keys.password_hashing import HashSlots
 from appliance.people.person_store import PersonStore
+from appliance.record.edit_versions import version_of
 from appliance.requests.intake import IntakeOrder
 from appliance.settings import Settings
 from tests.support.factories.cached_hashes import CachedHashes

@@ -21,9 +21,9 @@ from quart import typing as quart_typing
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.embedding import Claim, InitOrder, OpenedFrame, make_claim
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import NewPerson, Person, SigningSecret
 from appliance.domain.ids import PersonId, RequestId, new_id
 from appliance.domain.integrators.integrators import EmbedSession
+from appliance.domain.people.identity import NewPerson, Person, SigningSecret
 from appliance.domain.ports import BlobMaintenance
 from appliance.domain.requests.request import SignedDocumentView
 from appliance.domain.vocab import PersonState, RequestState, VouchedBy

@@ -22,30 +22,12 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import update
 
-from appliance.core.database.engines import open_engines
-from appliance.core.database.migrate import migrate
-from appliance.core.database.tables import signature_request
-from appliance.core.secrets.password_hashing import PasswordRoot
-from appliance.core.secrets.sealed_box import SecretBox
-from appliance.core.unit_of_work import Database, Transaction
+from appliance.database.engines import open_engines
+from appliance.database.migrate import migrate
+from appliance.database.tables import signature_request
 from appliance.documents.document_store import DocumentStore
-from appliance.domain.activation import (
-    Activation,
-    ActivationDocument,
-    ActivationFormat,
-    IntentRow,
-    Seal,
-    SignatureValue,
-)
-from appliance.domain.audit import AuditRow, first_break
-from appliance.domain.documents import Inspection, PageBox
-from appliance.domain.identity import (
-    Credential,
-    Integrator,
-    NewPerson,
-    Person,
-    SigningSecret,
-)
+from appliance.domain.audit.record import AuditRow, first_break
+from appliance.domain.documents.inspected import Inspection, PageBox
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -55,11 +37,26 @@ from appliance.domain.ids import (
     RequestId,
     new_id,
 )
-from appliance.domain.keys import KeyAlgorithm, KeyMode
-from appliance.domain.requests.new_request import NewRequest, StoredDocument
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, KeyMode
+from appliance.domain.keys.versioned_secrets import KeyRing
+from appliance.domain.people.identity import (
+    Credential,
+    Integrator,
+    NewPerson,
+    Person,
+    SigningSecret,
+)
+from appliance.domain.requests.intake import NewRequest, StoredDocument
 from appliance.domain.requests.process import NO_NOTE
 from appliance.domain.requests.request import RequestView, SignedDocumentView, Signer
-from appliance.domain.secrets import KeyRing
+from appliance.domain.signing.activation import (
+    Activation,
+    ActivationDocument,
+    ActivationFormat,
+    IntentRow,
+    Seal,
+    SignatureValue,
+)
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import (
     ActivationState,
@@ -70,9 +67,12 @@ from appliance.domain.vocab import (
 )
 from appliance.keys.credential_store import CredentialStore
 from appliance.keys.key_encryption import lock_outer
+from appliance.keys.password_hashing import PasswordRoot
 from appliance.keys.signing_password import ARGON2, SigningPasswords
 from appliance.people.person_store import PersonStore
+from appliance.record.unit_of_work import Database, Transaction
 from appliance.requests.request_store import RequestStore
+from appliance.secrets.sealed_box import SecretBox
 from appliance.settings import Settings, SigningSettings
 from appliance.signing.activations.activation_store import ActivationStore
 from appliance.signing.claims import Claims

@@ -14,11 +14,11 @@ from typing import Any
 
 from appliance.bootstrap import Core, ServiceRegistry, open_core, open_front
 from appliance.bootstrap.core import OpensCore
-from appliance.core.unit_of_work import Database
-from appliance.domain.audit import AuditEvent
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.ports import PdfInspector, Sealer
 from appliance.domain.vocab import EventKind
+from appliance.record.unit_of_work import Database
 from appliance.settings import Settings
 from tests.support.factories.fake_sandbox import FakeInspector
 from tests.support.factories.fakes import (

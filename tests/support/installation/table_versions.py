@@ -3,7 +3,7 @@
 from alembic import command
 from sqlalchemy import Connection
 
-from appliance.core.database import migrate
+from appliance.database import migrate
 
 
 def migrate_to(connection: Connection, version: str, way: str) -> None:

@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509 import ocsp
 
-from appliance.domain.hsm_tasks import TaskClaim
-from appliance.domain.identity import NewPerson, Person
 from appliance.domain.ids import CredentialId, PersonId, new_id
-from appliance.domain.keys import KeyAlgorithm, KeyReference, TokenRole
+from appliance.domain.keys.hsm_keys import KeyAlgorithm, KeyReference, TokenRole
+from appliance.domain.people.identity import NewPerson, Person
+from appliance.domain.signing.hsm_tasks import TaskClaim
 from appliance.domain.vocab import CertificateKind, PersonState, TaskKind, VouchedBy
 from appliance.keys.hsm_tasks import HsmTasks
 from appliance.people.person_store import PersonStore

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from appliance.core.unit_of_work import Database
 from appliance.domain.clock import Clock
-from appliance.domain.trust_store import AnchorPurpose
+from appliance.domain.pki.trust_store import AnchorPurpose
 from appliance.keys.activation_format import PinnedFormat
 from appliance.pki.validation.pinned_anchors import PinnedAnchors
 from appliance.pki.validation.trust_anchors import Trust
+from appliance.record.unit_of_work import Database
 from appliance.settings import Settings
 from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from worker.signing.credential_statement import CredentialStatements

@@ -26,7 +26,7 @@ from pyhanko.sign.timestamps import DummyTimeStamper
 from pyhanko_certvalidator.registry import SimpleCertificateStore
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from appliance.domain.requests.levels import ValidationData
 from tests.support.documents.software_signer import SoftwareSigner
 from tests.support.factories.fakes import MovingClock

@@ -11,7 +11,7 @@ from asn1crypto import cms, tsp
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from appliance.domain.ports import TimestampAuthority
 
 DATA: Final = b"what was there at that time"

@@ -54,7 +54,7 @@ _PREPARED: Final = (
     "worker.sandbox.job",
     "worker.sandbox.prewarm",
 )
-_NOT_LOADED: Final = ("appliance.core.database.migrations", "appliance.web.vendor")
+_NOT_LOADED: Final = ("appliance.database.migrations", "appliance.web.vendor")
 """Programs for others to run, not modules."""
 _ROOM: Final = " " * 1024
 """An argument for nothing: what is forked shows its own arguments in its place."""

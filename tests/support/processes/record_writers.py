@@ -13,11 +13,11 @@ import sys
 import time
 from typing import Final
 
-from appliance.core.database.engines import open_engines
-from appliance.core.unit_of_work import Database
-from appliance.domain.audit import AuditEvent
+from appliance.database.engines import open_engines
+from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import SystemClock
 from appliance.domain.vocab import EventKind
+from appliance.record.unit_of_work import Database
 from appliance.settings import Settings
 
 _EVENT: Final = AuditEvent(EventKind.REQUEST_VIEWED, "system")

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from appliance.core.metrics_file import MetricsFile
+from appliance.metrics.metrics_file import MetricsFile
 from worker.sandbox.server import SandboxLimits, serve
 
 FONTS = Path("/usr/share/fonts/truetype/liberation2")

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from appliance.core.system.sealed_memory import MemoryWriter
 from appliance.documents.sandbox_connection import exchange
 from appliance.domain.errors import DocumentRefusedError
 from appliance.domain.sandbox import LENGTH, Operation, decode, encode, refusal_to_json
+from appliance.system.sealed_memory import MemoryWriter
 
 _JOB_S: Final = 600.0
 

@@ -32,8 +32,8 @@ print(json.dumps(sorted(sys.modules)))
 LIST_LATER = """
 import json, sys
 from admin_ui import app, preload as console
-from appliance.core.database.engines import load_driver
-from appliance.core.system.late_imports import FACES, WORKERS, load_late
+from appliance.database.engines import load_driver
+from appliance.system.late_imports import FACES, WORKERS, load_late
 from appliance.settings import Settings
 from appliance.web import preload as faces
 from worker import preload as workers

@@ -6,10 +6,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 APPLIANCE = ROOT / "appliance"
-SQL_ELSEWHERE = {"appliance.core.database_clock", "appliance.core.unit_of_work"}
-"""The server's time and the transaction, besides `core/database` and the stores."""
-BELOW = ("appliance.core", "appliance.domain", "appliance.settings")
-CODECS = {"appliance.domain.documents"}
+SQL_ELSEWHERE = {"appliance.record.database_clock", "appliance.record.unit_of_work"}
+"""The server's time and the transaction, besides `database` and the stores."""
+BELOW = tuple(
+    f"appliance.{name}"
+    for name in (
+        *("record", "database", "metrics", "secrets", "system"),
+        *("settings", "domain"),
+    )
+)
+CODECS = {"appliance.domain.documents.inspected"}
 """How a value is stored, without I/O."""
 
 
@@ -60,7 +66,7 @@ def _is_store(module: str) -> bool:
 
 
 def _may_use_sql(module: str) -> bool:
-    database = "appliance.core.database"
+    database = "appliance.database"
     return (
         _is_store(module)
         or module in SQL_ELSEWHERE

@@ -7,12 +7,12 @@ from enum import StrEnum
 import pytest
 
 from admin_ui import assets, story, times, words
-from appliance.domain.activation import SIGNING_PASSWORD
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from appliance.domain.errors import ApplianceError
 from appliance.domain.integrators.integrators import FlagReason
+from appliance.domain.pki.trust_store import ExpiringKind
+from appliance.domain.signing.activation import SIGNING_PASSWORD
 from appliance.domain.text.civil_time import day_and_time, with_zone
-from appliance.domain.trust_store import ExpiringKind
 from appliance.domain.vocab import (
     ActivationState,
     CredentialState,

@@ -12,7 +12,7 @@ import admin_ui
 from admin_ui import edits, proof
 from admin_ui.app import page_blueprints
 from admin_ui.edits import FORMS, LABELS, EditForm
-from appliance.core.edit_versions import shown
+from appliance.record.edit_versions import shown
 
 _TEMPLATES: Final = Path(admin_ui.__file__).parent / "templates"
 _SEEN: Final = re.compile(r'seen\("([a-z_.]+)"\)')

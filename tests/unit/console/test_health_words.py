@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from admin_ui import health_words
-from appliance.domain.trust_store import ExpiringKind
+from appliance.domain.pki.trust_store import ExpiringKind
 from appliance.operations.metrics import facts, installation
 from appliance.operations.metrics.verdicts import SEVERITIES, State
 from appliance.signing.level_maintenance import OVERDUE

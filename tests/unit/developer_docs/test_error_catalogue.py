@@ -2,9 +2,9 @@
 
 import pytest
 
-from appliance.core.system.catalogues import LANGUAGES, translate
 from appliance.developer_docs.error_catalogue import WHO, catalogue, told_codes
 from appliance.domain.errors import SENTENCES, ErrorCode
+from appliance.system.catalogues import LANGUAGES, translate
 
 
 def test_every_code_has_one_entry() -> None:

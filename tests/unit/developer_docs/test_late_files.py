@@ -11,7 +11,7 @@ from typing import Final
 _PROGRAM: Final = """
 import json, sys
 import appliance.api.role
-from appliance.core.system.late_imports import FACES, load_late
+from appliance.system.late_imports import FACES, load_late
 from appliance.developer_docs import markdown
 from appliance.developer_docs.error_catalogue import catalogue
 from appliance.developer_docs.pages import PAGES, page_text

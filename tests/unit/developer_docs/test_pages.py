@@ -5,10 +5,10 @@ from typing import Final
 
 import pytest
 
-from appliance.core.system.catalogues import LANGUAGES
 from appliance.developer_docs import markdown
 from appliance.developer_docs.pages import DOWNLOADS, PAGES, SAMPLES, page_text
 from appliance.domain.vocab import WebhookEvent
+from appliance.system.catalogues import LANGUAGES
 
 KNOWN: Final = {
     "web_url": "https://firma.example",

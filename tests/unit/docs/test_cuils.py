@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from appliance.domain.errors import FieldInvalidError
-from appliance.domain.identity import parse_cuil
+from appliance.domain.people.identity import parse_cuil
 from tests.support.appliance.manual import DOCS
 
 ROOT: Final = DOCS.parent

@@ -1,7 +1,7 @@
 """What is remembered of examinations: bounded, and each integrator's own."""
 
 from appliance.documents.known_findings import KnownFindings
-from appliance.domain.documents import Inspection, PageBox
+from appliance.domain.documents.inspected import Inspection, PageBox
 from appliance.domain.ids import IntegratorId
 
 MINE, OTHER = IntegratorId("a"), IntegratorId("b")

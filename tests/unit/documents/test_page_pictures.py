@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from appliance.core.work_owner import WORK_OWNER, WorkOwner, working_for
+from appliance.admission.work_owner import WORK_OWNER, WorkOwner, working_for
 from appliance.documents import page_pictures
 from appliance.documents.page_pictures import PagePictures, PageWanted
 from appliance.domain.appearance.details import LogoPicture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.domain.documents import NAME_BYTES, signed_name
+from appliance.domain.documents.inspected import NAME_BYTES, signed_name
 
 
 @pytest.mark.parametrize(

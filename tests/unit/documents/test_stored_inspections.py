@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from appliance.domain.documents import (
+from appliance.domain.documents.inspected import (
     EmptyField,
     FindingKind,
     Inspection,

@@ -12,7 +12,7 @@ import pytest
 
 from appliance.domain.appearance.stamp import lay_out
 from appliance.domain.appearance.text import StampSigner
-from appliance.domain.documents import Inspection, PageBox
+from appliance.domain.documents.inspected import Inspection, PageBox
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import Restriction
 from tests.support.documents import pdfs

@@ -24,7 +24,12 @@ from appliance.domain.appearance.font_metrics import FONTS
 from appliance.domain.appearance.geometry import LINE_HEIGHT, Box, Parts
 from appliance.domain.appearance.stamp import StampLayout, lay_out, natural_size
 from appliance.domain.appearance.text import StampSigner, stamp_text
-from appliance.domain.documents import EmptyField, Inspection, PageBox, SigningFacts
+from appliance.domain.documents.inspected import (
+    EmptyField,
+    Inspection,
+    PageBox,
+    SigningFacts,
+)
 from appliance.domain.requests.preset import SignaturePreset, StampDefaults
 from appliance.domain.sandbox.stamps import layout_from_json, layout_to_json
 from appliance.domain.signing_command import GivenParameters, SignParameters

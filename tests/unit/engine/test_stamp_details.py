@@ -29,7 +29,7 @@ from appliance.domain.appearance.stamp import (
     natural_size,
 )
 from appliance.domain.appearance.text import StampSigner, mask_cuil, mask_name, wrap
-from appliance.domain.documents import Inspection, PageBox, SignatureMark
+from appliance.domain.documents.inspected import Inspection, PageBox, SignatureMark
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle
 

@@ -16,7 +16,7 @@ from appliance.domain.appearance.stamp import (
     place,
     stamp_lines,
 )
-from appliance.domain.documents import PageBox
+from appliance.domain.documents.inspected import PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import FontName, FontStyle

@@ -10,7 +10,7 @@ from appliance.domain.appearance.geometry import size_as_seen
 from appliance.domain.appearance.presets import Corner, preset
 from appliance.domain.appearance.stamp import StampLayout, lay_out
 from appliance.domain.appearance.text import StampSigner
-from appliance.domain.documents import Inspection, PageBox, SignatureMark
+from appliance.domain.documents.inspected import Inspection, PageBox, SignatureMark
 from appliance.domain.errors import ApplianceError, ErrorCode
 
 ANA = StampSigner("Ana Pérez", "20267565393", "es")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.domain.errors import FieldInvalidError
-from appliance.domain.identity import COMPARABLE, certificate_name
+from appliance.domain.people.identity import COMPARABLE, certificate_name
 from appliance.domain.text.certificate_names import is_comparable
 
 _REMOVED = range(0xFE0F, 0xFF01)

@@ -5,9 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.domain.errors import FieldInvalidError
-from appliance.domain.identity import Person
 from appliance.domain.ids import PersonId
-from appliance.domain.new_password import Weakness, check_new, own_words, weakness
+from appliance.domain.people.identity import Person
+from appliance.domain.people.new_password import (
+    Weakness,
+    check_new,
+    own_words,
+    weakness,
+)
 from appliance.domain.vocab import PersonState
 
 EMAIL = "ana.suarez@estudio.example"

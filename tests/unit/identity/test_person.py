@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.domain.errors import CheckDigitError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import format_cuil, parse_cuil
+from appliance.domain.people.identity import format_cuil, parse_cuil
 
 WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 

@@ -5,8 +5,8 @@ Source: docs/keys.md "What bounds guesses".
 
 from datetime import timedelta
 
-from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import PersonId, new_id
+from appliance.domain.people.identity import SigningSecret
 from appliance.keys.count_clearings import Clearing
 from appliance.keys.password_floor import Admission, PasswordFloor
 from tests.support.factories.fakes import MovingClock

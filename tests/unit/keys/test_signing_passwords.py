@@ -11,11 +11,11 @@ from argon2.low_level import Type, hash_secret_raw
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from appliance.core.secrets.password_hashing import HashSlots
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.identity import SigningSecret
 from appliance.domain.ids import CredentialId
-from appliance.domain.secrets import KeyRing
+from appliance.domain.keys.versioned_secrets import KeyRing
+from appliance.domain.people.identity import SigningSecret
+from appliance.keys.password_hashing import HashSlots
 from appliance.keys.signing_password import SigningPasswords, normalize
 
 PEPPER = b"p" * 32

@@ -3,8 +3,8 @@
 import pytest
 from argon2 import PasswordHasher, extract_parameters
 
-from appliance.core.secrets.password_hashing import HashSlots, Passwords
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.keys.password_hashing import HashSlots, Passwords
 
 
 async def test_it_costs_what_a_known_persons_does() -> None:

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from appliance.operations.answers import Answers, settings_text
-from appliance.operations.looks import look_at_settings, look_at_units
-from appliance.operations.units import left_out, signing_workers
+from appliance.operations.installation_checks import look_at_settings, look_at_units
+from appliance.operations.setup_answers import Answers, settings_text
+from appliance.operations.systemd_units import left_out, signing_workers
 from appliance.settings import Settings, load_settings
 from tests.unit.operations.test_setup_answers import GIVEN
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from appliance.operations.answers import (
+from appliance.operations.reachability import socket_place
+from appliance.operations.setup import questions
+from appliance.operations.setup.proxy import SAMPLES, fits, sample_for
+from appliance.operations.setup.questions import ask_all, look
+from appliance.operations.setup_answers import (
     BUCKET_SETTINGS_OF,
     SETTINGS_OF,
     Answers,
     settings_text,
 )
-from appliance.operations.reaching import socket_place
-from appliance.operations.setup import questions
-from appliance.operations.setup.proxy import SAMPLES, fits, sample_for
-from appliance.operations.setup.questions import ask_all, look
 from appliance.operations.system import write_if_missing
 from appliance.settings import SettingsError, load_settings
 from appliance.settings.faults import read_tables
@@ -217,7 +217,7 @@ def test_address_of_a_machine_without_a_full_name_is_told(
     environment: str,
 ) -> None:
     """It stays for years, and nobody typed it: in PROD it is refused."""
-    monkeypatch.setattr("appliance.operations.answers.getfqdn", lambda: "bare")
+    monkeypatch.setattr("appliance.operations.setup_answers.getfqdn", lambda: "bare")
     monkeypatch.setattr(questions, "look", lambda *_: [])
     given = {"environment": environment}
     told = "base_url: https://bare is what this machine calls itself"

@@ -12,8 +12,8 @@ import pytest
 
 from appliance.cli import main
 from appliance.operations import system
-from appliance.operations.answers import Answers, settings_text
 from appliance.operations.setup import steps
+from appliance.operations.setup_answers import Answers, settings_text
 from appliance.settings import SettingsError
 from tests.unit.operations.test_setup_answers import GIVEN
 

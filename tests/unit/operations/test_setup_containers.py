@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.operations.containers import place_in
+from appliance.operations.compose import place_in
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from typing import Self
 
 import pytest
 
-from appliance.operations.answers import Answers
 from appliance.operations.setup import public_names
 from appliance.operations.setup.questions import look
+from appliance.operations.setup_answers import Answers
 from appliance.settings import SettingsError
 from tests.support.services.server_certificates import make_authority
 

@@ -10,8 +10,7 @@ import pytest
 
 from appliance.cli import main
 from appliance.cli.verify import report_lines
-from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.verification import (
+from appliance.domain.documents.verification import (
     YES,
     Answer,
     CheckCode,
@@ -21,6 +20,7 @@ from appliance.domain.verification import (
     refuted,
     unchecked,
 )
+from appliance.domain.errors import ApplianceError, ErrorCode
 
 GOOD = SignatureReport(
     field="Firma-7",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[3]
-MIGRATIONS: Final = ROOT / "appliance/core/database/migrations/versions"
+MIGRATIONS: Final = ROOT / "appliance/database/migrations/versions"
 
 
 def releases() -> list[dict[str, Any]]:

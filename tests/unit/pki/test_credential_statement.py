@@ -10,10 +10,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from appliance.domain.certificates import POLICIES
 from appliance.domain.errors import CredentialRefusedError, ErrorCode
-from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import PersonId
+from appliance.domain.people.identity import Credential, Person
+from appliance.domain.pki.certificates import POLICIES
 from appliance.domain.vocab import PersonState, StatementFault, VouchedBy
 from appliance.pki.validation.credential_statement import (
     Authorities,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from asn1crypto import algos, core, tsp
 
-from appliance.domain.keys import DigestAlgorithm, SignatureScheme
-from appliance.domain.timestamps import TIMESTAMP_POLICY, TimestampQuestion
+from appliance.domain.keys.hsm_keys import DigestAlgorithm, SignatureScheme
+from appliance.domain.pki.timestamps import TIMESTAMP_POLICY, TimestampQuestion
 from tests.support.factories.fakes import NOON
 from tests.support.pki.outside_ca import OutsideCa, der, ec_key, spki_of
 from tests.support.pki.timestamps import imprint, info, signed

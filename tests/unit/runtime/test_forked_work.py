@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from appliance.core.system.forked_work import ForkedWork
+from appliance.system.forked_work import ForkedWork
 
 LONG = 3 << 20
 """More bytes than a pipe holds."""

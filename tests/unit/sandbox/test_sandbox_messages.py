@@ -8,7 +8,7 @@ import pytest
 
 from appliance.domain import sandbox
 from appliance.domain.appearance.stamp import StampLayout
-from appliance.domain.documents import (
+from appliance.domain.documents.inspected import (
     EmptyField,
     FindingKind,
     FoundText,
@@ -17,10 +17,7 @@ from appliance.domain.documents import (
     SigningFacts,
     TextSearch,
 )
-from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.sandbox import LENGTH, MessageInvalidError
-from appliance.domain.timestamps import RevokedTsa
-from appliance.domain.verification import (
+from appliance.domain.documents.verification import (
     YES,
     Answer,
     CheckCode,
@@ -30,6 +27,9 @@ from appliance.domain.verification import (
     refuted,
     unchecked,
 )
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.pki.timestamps import RevokedTsa
+from appliance.domain.sandbox import LENGTH, MessageInvalidError
 from appliance.domain.vocab import FontName, FontStyle
 
 INSPECTION = Inspection(

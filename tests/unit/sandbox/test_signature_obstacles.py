@@ -5,7 +5,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from pyhanko.sign.ades.report import AdESFailure, AdESIndeterminate
 from pyhanko.sign.validation.errors import SignatureValidationError
 
-from appliance.domain.verification import Answer, CheckCode
+from appliance.domain.documents.verification import Answer, CheckCode
 from worker.sandbox.verify.signature_checks import obstacle
 
 WORDS = "/Contents of the file"

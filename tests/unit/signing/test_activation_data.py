@@ -13,7 +13,18 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from appliance.domain.activation import (
+from appliance.domain.appearance.details import Logo, StampDetails
+from appliance.domain.errors import ActivationInvalidError
+from appliance.domain.ids import (
+    ActivationId,
+    CredentialId,
+    PersonId,
+    RequestId,
+    TaskId,
+)
+from appliance.domain.keys.hsm_keys import KeyAlgorithm
+from appliance.domain.people.identity import credential_aad
+from appliance.domain.signing.activation import (
     MAX_HOSTS,
     Activation,
     ActivationDocument,
@@ -27,17 +38,6 @@ from appliance.domain.activation import (
     key_statement,
     newest_of_each,
 )
-from appliance.domain.appearance.details import Logo, StampDetails
-from appliance.domain.errors import ActivationInvalidError
-from appliance.domain.identity import credential_aad
-from appliance.domain.ids import (
-    ActivationId,
-    CredentialId,
-    PersonId,
-    RequestId,
-    TaskId,
-)
-from appliance.domain.keys import KeyAlgorithm
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import (
     CuilDisplay,

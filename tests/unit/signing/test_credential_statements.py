@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.errors import ApplianceError, CredentialRefusedError, ErrorCode
-from appliance.domain.identity import Credential, Person
 from appliance.domain.ids import PersonId
+from appliance.domain.people.identity import Credential, Person
 from appliance.domain.vocab import PersonState, StatementFault
 from appliance.keys.activation_format import PinnedFormat
 from appliance.pki.validation.credential_statement import (

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from appliance.domain.activation import (
+from appliance.domain.ids import RequestId
+from appliance.domain.signing.activation import (
     MOST_DOCUMENTS,
     ActivationDocument,
     activation_count,
 )
-from appliance.domain.ids import RequestId
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import ItemState
 from appliance.signing.claims import ClaimedActivation

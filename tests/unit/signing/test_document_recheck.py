@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from appliance.domain.verification import (
+from appliance.domain.documents.verification import (
     YES,
     Answer,
     Check,

@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 
 from appliance.documents.local.blob_store import LocalBlobStore
-from appliance.domain.activation import ActivationDocument
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.identity import Person
 from appliance.domain.ids import PersonId, RequestId
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
+from appliance.domain.people.identity import Person
+from appliance.domain.signing.activation import ActivationDocument
 from appliance.domain.signing_command import SignParameters
 from appliance.domain.vocab import PersonState, VouchedBy
 from tests.support.documents.software_signer import software_signer

@@ -15,7 +15,12 @@ from typing import Final
 import pytest
 
 from appliance.documents.docmdp_policy import CERTIFIES, check_permitted, lockout
-from appliance.domain.documents import EmptyField, Inspection, PageBox, SigningFacts
+from appliance.domain.documents.inspected import (
+    EmptyField,
+    Inspection,
+    PageBox,
+    SigningFacts,
+)
 from appliance.domain.errors import ApplianceError
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.signing_command import GivenParameters, SignParameters

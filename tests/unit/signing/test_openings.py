@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.domain.ids import RequestBatchId, RequestId
-from appliance.domain.requests.request_batch import to_be_opened
+from appliance.domain.requests.backend_batch import to_be_opened
 from appliance.domain.vocab import Openings
 
 

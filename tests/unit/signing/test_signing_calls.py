@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
-from appliance.core.fair_queue import FairLimits
-from appliance.core.work_owner import working_for
+from appliance.admission.fair_queue import FairLimits
+from appliance.admission.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.signing.signing_calls import SigningCalls, limits_of

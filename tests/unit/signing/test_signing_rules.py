@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.domain.documents import Damage, Repair
+from appliance.domain.documents.inspected import Damage, Repair
 from appliance.domain.errors import (
     ApplianceError,
     DocumentsAwayError,

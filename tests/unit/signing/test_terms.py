@@ -2,7 +2,12 @@
 
 import pytest
 
-from appliance.domain.documents import EmptyField, Inspection, PageBox, SigningFacts
+from appliance.domain.documents.inspected import (
+    EmptyField,
+    Inspection,
+    PageBox,
+    SigningFacts,
+)
 from appliance.domain.requests import terms
 from appliance.domain.requests.terms import SignatureTerms
 from appliance.domain.signing_command import SignParameters

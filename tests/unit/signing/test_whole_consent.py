@@ -16,12 +16,6 @@ from typing import Any, cast
 
 import pytest
 
-from appliance.domain.activation import (
-    Activation,
-    ActivationDocument,
-    ActivationFormat,
-    activation_data,
-)
 from appliance.domain.appearance.details import (
     PLAIN,
     Logo,
@@ -30,15 +24,7 @@ from appliance.domain.appearance.details import (
 )
 from appliance.domain.appearance.stamp import StampLayout, lay_out
 from appliance.domain.appearance.text import StampSigner, spoken
-from appliance.domain.consent import (
-    Consent,
-    ConsentSigner,
-    DocumentTerms,
-    consent_of,
-    drawn_logo,
-    field_name,
-)
-from appliance.domain.documents import (
+from appliance.domain.documents.inspected import (
     EmptyField,
     FindingKind,
     Inspection,
@@ -47,8 +33,22 @@ from appliance.domain.documents import (
     SigningFacts,
 )
 from appliance.domain.ids import RequestId
-from appliance.domain.keys import DigestAlgorithm
+from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from appliance.domain.requests.levels import SignatureProfile
+from appliance.domain.signing.activation import (
+    Activation,
+    ActivationDocument,
+    ActivationFormat,
+    activation_data,
+)
+from appliance.domain.signing.consent import (
+    Consent,
+    ConsentSigner,
+    DocumentTerms,
+    consent_of,
+    drawn_logo,
+    field_name,
+)
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 from tests.unit.signing.test_activation_data import (
     BINDING,

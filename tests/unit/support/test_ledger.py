@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from appliance.core.database import tables
+from appliance.database import tables
 from appliance.domain.vocab import IntentState, ItemState
 from tests.support.appliance.ledger import Ledger, _certificate_at, _intents
 

@@ -11,16 +11,16 @@ import pytest
 import admin_ui
 import appliance
 import embed
-from appliance.core.system.catalogues import LANGUAGES, translate
 from appliance.domain.errors import SENTENCES, ApplianceError, ErrorCode
 from appliance.domain.errors.sentences import BATCH_STATE
-from appliance.domain.state_words import STATE_WORDS
+from appliance.domain.text.state_words import STATE_WORDS
 from appliance.domain.vocab import (
     BatchState,
     CredentialState,
     PersonState,
     RequestState,
 )
+from appliance.system.catalogues import LANGUAGES, translate
 from appliance.web import i18n
 from tests.tools.messages import CATALOGUE, translated
 

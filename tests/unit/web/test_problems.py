@@ -5,7 +5,7 @@ import re
 import pytest
 from werkzeug.exceptions import Forbidden, MethodNotAllowed, RequestEntityTooLarge
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from appliance.domain.errors import (
     SENTENCES,
     ApplianceError,

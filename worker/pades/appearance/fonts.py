@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from appliance.core.system.forked_work import ForkedWork
 from appliance.domain.appearance.font_metrics import FONTS, FontMetrics
 from appliance.domain.vocab import FontName, FontStyle
+from appliance.system.forked_work import ForkedWork
 from worker.pades.appearance.embedded_font import EmbeddedFont, FontsUnusableError
 
 StampFonts = Mapping[tuple[FontName, FontStyle], EmbeddedFont]

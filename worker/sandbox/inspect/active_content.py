@@ -5,7 +5,7 @@ from typing import Final
 
 from pyhanko.pdf_utils.generic import ArrayObject, DictionaryObject
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from worker.sandbox.inspect.pdf_objects import (
     Budget,
     Key,

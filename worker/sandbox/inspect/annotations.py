@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pyhanko.pdf_utils.generic import DictionaryObject
 from pyhanko.pdf_utils.misc import PdfDecodeLimitError
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from worker.sandbox.inspect.pages import Page
 from worker.sandbox.inspect.pdf_objects import Budget, entry, raw_items, resolve
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pikepdf
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from worker.sandbox.inspect.content_grammar import ContentReading, shown_strings
 from worker.sandbox.inspect.drawn_fonts import draws_by_one_glyph, is_plain_font
 from worker.sandbox.inspect.drawn_images import demand_image

@@ -11,7 +11,7 @@ from pyhanko.pdf_utils.generic import (
     StreamObject,
 )
 
-from appliance.domain.documents import MARKS_KEPT, SignatureMark
+from appliance.domain.documents.inspected import MARKS_KEPT, SignatureMark
 from worker.sandbox.inspect.pages import Page, read_box
 from worker.sandbox.inspect.pdf_objects import (
     Budget,

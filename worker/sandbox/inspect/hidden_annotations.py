@@ -14,7 +14,7 @@ from typing import Final
 
 from pyhanko.pdf_utils.generic import DictionaryObject
 
-from appliance.domain.documents import FindingKind, PageBox
+from appliance.domain.documents.inspected import FindingKind, PageBox
 from worker.sandbox.inspect.pages import Page, page_box
 from worker.sandbox.inspect.pdf_objects import (
     Budget,

@@ -21,7 +21,7 @@ from pyhanko.pdf_utils.generic import (
 from pyhanko.pdf_utils.misc import PdfDecodeLimitError
 from pyhanko.pdf_utils.reader import PdfFileReader
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from worker.sandbox.inspect.pages import Page
 from worker.sandbox.inspect.pdf_objects import (
     Budget,

@@ -14,7 +14,7 @@ from typing import Final
 import pypdfium2
 from PIL import Image, ImageStat
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from worker.sandbox.inspect.hidden_annotations import Rect
 from worker.sandbox.inspect.unembedded_fonts import UnembeddedText
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from pyhanko.pdf_utils.generic import ArrayObject, DictionaryObject, StreamObject
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from worker.sandbox.inspect.annotations import find_among_annotations
 from worker.sandbox.inspect.pages import Page, page_box, read_box
 from worker.sandbox.inspect.pdf_objects import (

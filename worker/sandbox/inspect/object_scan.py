@@ -13,7 +13,7 @@ from typing import Final
 
 import pikepdf
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from worker.sandbox.inspect.drawn_differently import find_drawn_differently
 from worker.sandbox.inspect.external_content import ExternalContent

@@ -18,7 +18,7 @@ from pyhanko.pdf_utils.generic import (
     StreamObject,
 )
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from worker.sandbox.inspect.annotations import find_among_annotations
 from worker.sandbox.inspect.pages import Page
 from worker.sandbox.inspect.pdf_objects import (

@@ -12,7 +12,7 @@ from typing import Final
 
 from pyhanko.pdf_utils.generic import ArrayObject, DictionaryObject, IndirectObject
 
-from appliance.domain.documents import PageBox
+from appliance.domain.documents.inspected import PageBox
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from worker.sandbox.inspect.pdf_objects import (
     Budget,

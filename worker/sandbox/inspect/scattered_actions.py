@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pikepdf
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 from worker.sandbox.inspect.active_content import ACTIONS, ANNOTATIONS, CLICKS
 from worker.sandbox.inspect.external_content import ObjectId, find_reached
 

@@ -1,6 +1,6 @@
 """What earlier signatures and empty fields allow; runs in a confined job only.
 
-Source: ISO 32000-2, 12.7.5.5, 12.8.2; `appliance.domain.documents`.
+Source: ISO 32000-2, 12.7.5.5, 12.8.2; `appliance.domain.documents.inspected`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -9,7 +9,7 @@ from typing import Final
 
 from pyhanko.pdf_utils.generic import BooleanObject, DictionaryObject, StreamObject
 
-from appliance.domain.documents import (
+from appliance.domain.documents.inspected import (
     FIELD_LOOK,
     FIELDS_KEPT,
     NAME_LENGTH,

@@ -18,7 +18,7 @@ import pikepdf
 import pypdfium2
 from pypdfium2 import raw as pdfium
 
-from appliance.domain.documents import FindingKind
+from appliance.domain.documents.inspected import FindingKind
 
 STANDARD: Final = frozenset(
     f"{family}{style}"

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pikepdf
 import pypdfium2
 
-from appliance.domain.documents import FindingKind, Inspection, PageBox
+from appliance.domain.documents.inspected import FindingKind, Inspection, PageBox
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from worker.pades.pdf.fast_reader import Reader
 from worker.sandbox.page_looks import PageLooks, Rect

@@ -15,11 +15,7 @@ from typing import Final
 from appliance.domain.appearance.geometry import size_as_seen
 from appliance.domain.appearance.stamp import StampLayout, lay_out
 from appliance.domain.appearance.text import StampSigner
-from appliance.domain.documents import (
-    EmptyField,
-    Inspection,
-    SignatureMark,
-)
+from appliance.domain.documents.inspected import EmptyField, Inspection, SignatureMark
 from appliance.domain.errors import ApplianceError
 from appliance.domain.requests.levels import ValidationData
 from appliance.domain.signing_command import SignParameters

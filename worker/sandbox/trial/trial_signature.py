@@ -23,9 +23,9 @@ from pyhanko.sign.validation import (
 )
 from pyhanko_certvalidator import ValidationContext
 
-from appliance.domain.documents import Inspection
+from appliance.domain.documents.inspected import Inspection
+from appliance.domain.documents.verification import Answer, Check, CheckCode
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.verification import Answer, Check, CheckCode
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.pdf.document import find_page
 from worker.pades.pdf.revision import open_revision

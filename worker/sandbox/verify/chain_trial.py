@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from appliance.domain.verification import VerificationReport
+from appliance.domain.documents.verification import VerificationReport
 from worker.pades.algorithms import method_for
 from worker.pades.sample import SampleIdentity, complete_sample, prepare_sample
 from worker.sandbox.verify.verify import verify

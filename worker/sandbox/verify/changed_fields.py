@@ -20,7 +20,7 @@ from pyhanko.pdf_utils.generic import (
 from pyhanko.sign.diff_analysis import ModificationLevel
 from pyhanko.sign.diff_analysis.form_rules_api import FieldComparisonSpec
 
-from appliance.domain.verification import FilledField
+from appliance.domain.documents.verification import FilledField
 from worker.sandbox.inspect.pdf_objects import (
     Key,
     entry,

@@ -15,7 +15,7 @@ from typing import Final
 
 from pyhanko.sign.validation import EmbeddedPdfSignature
 
-from appliance.domain.verification import (
+from appliance.domain.documents.verification import (
     YES,
     Answer,
     Check,

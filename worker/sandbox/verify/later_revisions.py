@@ -28,7 +28,7 @@ from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.sign.fields import FieldMDPSpec, enumerate_sig_fields
 from pyhanko.sign.validation import EmbeddedPdfSignature
 
-from appliance.domain.verification import Answer, FilledField
+from appliance.domain.documents.verification import Answer, FilledField
 from worker.sandbox.inspect.pdf_objects import (
     Budget,
     Key,

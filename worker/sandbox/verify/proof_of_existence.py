@@ -56,7 +56,7 @@ from pyhanko_certvalidator.revinfo.archival import (
 )
 
 from appliance.domain.clock import SystemClock
-from appliance.domain.timestamps import RevokedTsa
+from appliance.domain.pki.timestamps import RevokedTsa
 from appliance.domain.vocab import SignatureLevel
 from worker.sandbox.inspect.pdf_objects import (
     Key,

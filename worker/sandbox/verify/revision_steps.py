@@ -41,7 +41,7 @@ from pyhanko.sign.diff_analysis.rules_api import (
     RelativeContext,
 )
 
-from appliance.domain.verification import FilledField
+from appliance.domain.documents.verification import FilledField
 from worker.sandbox.inspect.pdf_objects import (
     Key,
     dictionary,

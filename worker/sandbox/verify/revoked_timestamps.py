@@ -15,9 +15,9 @@ from typing import Final
 from asn1crypto import x509
 from pyhanko.sign.validation.status import RevocationDetails
 
-from appliance.domain.certificates import TSA_REASONS
 from appliance.domain.clock import SystemClock
-from appliance.domain.timestamps import RevokedTsa
+from appliance.domain.pki.certificates import TSA_REASONS
+from appliance.domain.pki.timestamps import RevokedTsa
 from appliance.domain.vocab import RevocationReason
 from worker.sandbox.verify.certificate_twins import fingerprints
 

@@ -34,7 +34,7 @@ from pyhanko.sign.validation.generic_cms import (
 from pyhanko.sign.validation.pdf_embedded import extract_contents
 from pyhanko_certvalidator import ValidationContext
 
-from appliance.domain.verification import (
+from appliance.domain.documents.verification import (
     ALTERNATE_CHARS,
     YES,
     Check,

@@ -8,7 +8,13 @@ from typing import Final
 
 from asn1crypto import x509
 
-from appliance.domain.verification import YES, Check, CheckCode, refuted, unchecked
+from appliance.domain.documents.verification import (
+    YES,
+    Check,
+    CheckCode,
+    refuted,
+    unchecked,
+)
 
 _TEXT_CHARS: Final = 200
 _USAGES: Final = {"digital_signature", "non_repudiation"}

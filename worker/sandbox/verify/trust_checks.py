@@ -11,7 +11,7 @@ from pyhanko.sign.ades.report import AdESFailure, AdESIndeterminate, AdESSubIndi
 from pyhanko_certvalidator.path import ValidationPath
 
 from appliance.domain.clock import SystemClock
-from appliance.domain.verification import (
+from appliance.domain.documents.verification import (
     YES,
     Check,
     CheckCode,

@@ -1,8 +1,9 @@
 """Checks every signature of one PDF; runs in a confined job only.
 
-Seven questions are asked of each signature (`appliance.domain.verification`). An
-obstacle to one leaves the others answered. Document timestamps are listed if they are
-broken: they are no signatures of people.
+Seven questions are asked of each signature
+(`appliance.domain.documents.verification`). An obstacle to one leaves the others
+answered. Document timestamps are listed if they are broken: they are no signatures of
+people.
 """
 
 import re
@@ -17,10 +18,7 @@ from pyhanko.pdf_utils.xref import XRefSectionType
 from pyhanko.sign.fields import enumerate_sig_fields
 from pyhanko.sign.validation import EmbeddedPdfSignature
 
-from appliance.domain.certificates import serial_text
-from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.timestamps import RevokedTsa
-from appliance.domain.verification import (
+from appliance.domain.documents.verification import (
     Answer,
     Check,
     CheckCode,
@@ -30,6 +28,9 @@ from appliance.domain.verification import (
     unchecked,
     worst,
 )
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.pki.certificates import serial_text
+from appliance.domain.pki.timestamps import RevokedTsa
 from worker.sandbox.structure import CheckedReader
 from worker.sandbox.verify.certificate_twins import fingerprints
 from worker.sandbox.verify.later_changes import Beyond, RevisionHistory

@@ -10,7 +10,7 @@ from playwright.async_api import Page, expect
 from sqlalchemy import update
 
 from appliance.bootstrap import ServiceRegistry
-from appliance.core.database.tables import signature_request
+from appliance.database.tables import signature_request
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.signing_command import GivenParameters
 from tests.support.appliance.appliance import TestPerson

@@ -1,1 +1,0 @@
-"""What use cases of every feature stand on."""

@@ -1,1 +1,0 @@
-"""Alembic migrations; `appliance.core.database.migrate` runs them."""

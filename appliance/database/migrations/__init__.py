@@ -1,0 +1,1 @@
+"""Alembic migrations; `appliance.database.migrate` runs them."""

@@ -1,0 +1,1 @@
+"""The audit: its rows, their chains, and the record compared with them."""

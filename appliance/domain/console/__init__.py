@@ -1,0 +1,1 @@
+"""What the console shows, and what is edited there."""

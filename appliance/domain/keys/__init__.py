@@ -1,0 +1,1 @@
+"""Keys: in an HSM, of hosts, and secrets in versions."""

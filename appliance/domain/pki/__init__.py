@@ -1,0 +1,1 @@
+"""Certificates, trust, and what is asked of authorities outside."""

@@ -1,0 +1,1 @@
+"""What a signer consents to, and what the HSM is asked for."""

@@ -1,0 +1,1 @@
+"""Batches: many documents that one person is asked to sign, by one call."""

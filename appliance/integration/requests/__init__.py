@@ -1,0 +1,1 @@
+"""Requests of an integrator's backend: ordered, seen, changed, taken back."""

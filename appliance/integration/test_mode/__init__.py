@@ -1,0 +1,1 @@
+"""Test mode: signers that a backend makes up, and the mails to them."""

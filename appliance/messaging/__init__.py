@@ -1,0 +1,1 @@
+"""News between processes over Redis: nothing here is a record."""

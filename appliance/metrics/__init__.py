@@ -1,0 +1,1 @@
+"""What each process counts and measures of itself."""

@@ -1,0 +1,1 @@
+"""`rubrica doctor`: what is amiss with an installation, and what to do about it."""

@@ -1,0 +1,1 @@
+"""`rubrica upgrade`: the end of an upgrade, and what still stands in its way."""

@@ -1,0 +1,1 @@
+"""Transactions of the database, the audit, and rows that every feature keeps."""
