@@ -15,6 +15,7 @@ from quart.typing import ResponseReturnValue
 
 from admin_ui import (
     assets,
+    audit_words,
     edits,
     figures,
     guard,
@@ -23,7 +24,6 @@ from admin_ui import (
     pages,
     proof,
     session,
-    story,
     times,
     words,
 )
@@ -129,7 +129,7 @@ def _prepare_templates(app: Quart) -> None:
     env.globals["seen"] = edits.seen
     env.globals["seen_here"] = edits.seen_here
     env.globals["health_words"] = health_words
-    env.globals["stories"] = story
+    env.globals["stories"] = audit_words
     env.globals["N_"] = words.N_
     app.context_processor(_context)
 

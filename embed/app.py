@@ -9,12 +9,12 @@ from typing import Final
 
 from quart import Blueprint, Quart, Response, g, request
 
+from appliance.admission.address_rates import AddressRate
 from appliance.admission.work_owner import WORK_OWNER, WorkOwner
 from appliance.bootstrap import ServiceRegistry
 from appliance.settings import Settings
 from appliance.web import auth, body, request_log
 from appliance.web.app import HttpProfile, create_app
-from appliance.web.rate_limit import AddressRate
 from appliance.web.responses import json_response
 from embed import api, page
 from embed.assets import Assets, load_assets

@@ -5,6 +5,8 @@ from typing import Final, cast
 
 from quart import current_app, g
 
+from appliance.admission.address_rates import AddressRate
+from appliance.admission.signing_calls import SigningCalls
 from appliance.domain.clock import Clock
 from appliance.domain.integrators.integrators import EmbedSession
 from appliance.embedding.batch import EmbedSessionBatches
@@ -15,8 +17,6 @@ from appliance.identity.help_requests import HelpRequests
 from appliance.integrators.logos import Logos
 from appliance.keys.health import SharedHealth
 from appliance.settings import Settings
-from appliance.signing.signing_calls import SigningCalls
-from appliance.web.rate_limit import AddressRate
 from embed.assets import Assets
 from embed.reports import Reports
 from embed.served import ServedSessions

@@ -6,9 +6,9 @@ by browsers that have proven nothing: what is beyond these limits is not recorde
 
 from typing import Final
 
+from appliance.admission.address_rates import AddressRate
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
-from appliance.web.rate_limit import AddressRate
 
 ADDRESS_MOST: Final = 30
 """Records a minute that one address causes."""

@@ -18,6 +18,7 @@ from typing import Final
 
 import structlog
 
+from appliance.admission.single_calls_here import SingleCallsHere
 from appliance.bootstrap import Core
 from appliance.domain.errors import ApplianceError, DocumentsAwayError
 from appliance.domain.ids import PersonId
@@ -32,7 +33,6 @@ from appliance.signing.claims import (
     SuspectWaitsError,
 )
 from appliance.signing.expiry import ExpiryJob
-from appliance.signing.single_calls_here import SingleCallsHere
 from worker.hsm.connection import HsmStatus
 from worker.hsm.generation_check import REASON as GENERATION_REASON
 from worker.hsm.generation_check import GenerationCheck

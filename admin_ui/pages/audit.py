@@ -2,7 +2,7 @@
 
 from quart import Blueprint, Response
 
-from admin_ui import lists, story, words
+from admin_ui import audit_words, lists, words
 from admin_ui.core import core
 from admin_ui.render import page
 from appliance.domain.console.lists import AuditFilter, AuditPage, Names, Page
@@ -13,7 +13,7 @@ blueprint = Blueprint("audit", __name__, url_prefix="/admin/audit")
 
 
 def _say_event(value: str) -> str:
-    return story.event(EventKind(value))
+    return audit_words.event(EventKind(value))
 
 
 @blueprint.get("")
@@ -54,7 +54,7 @@ async def show() -> Response:
         named,
         found.page.following,
         found=found,
-        kinds=sorted(EventKind, key=story.event),
+        kinds=sorted(EventKind, key=audit_words.event),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from quart import Quart
 
+from appliance.admission.address_rates import AddressRate
 from appliance.api import (
     auth,
     ayuda,
@@ -43,7 +44,6 @@ from appliance.web import sdk
 from appliance.web.app import create_app, rest_face
 from appliance.web.content_negotiation import as_octets
 from appliance.web.made_once import MadeOnce
-from appliance.web.rate_limit import AddressRate
 from appliance.web.server.public_path import PublicPaths, paths_of
 
 

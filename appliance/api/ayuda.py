@@ -9,6 +9,7 @@ from typing import Final, cast
 
 from quart import Blueprint, Response, current_app, request
 
+from appliance.admission.address_rates import AddressRate
 from appliance.api import pages
 from appliance.api.core import core
 from appliance.domain.errors import ApplianceError, FieldInvalidError
@@ -18,7 +19,6 @@ from appliance.identity.help_requests import WITHDRAW
 from appliance.settings import HELP_PATH
 from appliance.web import forms
 from appliance.web.auth import public
-from appliance.web.rate_limit import AddressRate
 from appliance.web.server.client_address import client_address
 
 blueprint = Blueprint("ayuda", __name__)

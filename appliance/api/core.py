@@ -13,6 +13,8 @@ from typing import Protocol, cast
 from quart import current_app
 
 from appliance.admission.backend_quotas import BackendQuotas
+from appliance.admission.signer_quotas import SignerQuotas
+from appliance.admission.signing_calls import SigningCalls
 from appliance.documents.download_links import DownloadLinks
 from appliance.domain.clock import Clock
 from appliance.domain.ids import BatchId, PersonId, RequestId, TaskId
@@ -57,8 +59,6 @@ from appliance.requests.uploads import UploadedDocuments
 from appliance.requests.waiting_documents import WaitingDocuments
 from appliance.settings import Settings
 from appliance.signing.signature_lookup import Verification
-from appliance.signing.signer_quotas import SignerQuotas
-from appliance.signing.signing_calls import SigningCalls
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoints import WebhookEndpoints
 

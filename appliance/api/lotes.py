@@ -9,7 +9,7 @@ from typing import Final
 
 from quart import Blueprint, Response
 
-from appliance.api import pages, rates
+from appliance.api import pages, rate_headers
 from appliance.api.core import core
 from appliance.api.wire import query, representations, requests
 from appliance.domain.ids import RequestId
@@ -27,7 +27,7 @@ _RETRY_S: Final = 2
 async def sign_all() -> Response:
     """`POST /solicitudes/firmar/lote`: one command for several requests."""
     signer = await auth.signer()
-    async with rates.signing_command(signer.person):
+    async with rate_headers.signing_command(signer.person):
         core().tokens.require_fresh(signer)
         conditions = query.conditions(one_document=False)
         batch = requests.sign_batch(await body.read_object(), conditions)

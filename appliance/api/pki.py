@@ -13,11 +13,11 @@ from typing import Final, cast
 
 from quart import Blueprint, Response, current_app, request
 
+from appliance.admission.address_rates import AddressRate
 from appliance.api.core import core
 from appliance.pki.ocsp_responder import Issuer, OcspRefusal, Published
 from appliance.web.auth import public
 from appliance.web.body import read_bytes
-from appliance.web.rate_limit import AddressRate
 from appliance.web.responses import OCTETS
 from appliance.web.server.client_address import client_address
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from quart import Blueprint, Response, request
 
-from appliance.api import rates
+from appliance.api import rate_headers
 from appliance.api.core import core
 from appliance.api.integration.caller import is_browser, refuse_key_in_url
 from appliance.api.wire import answers, representations
@@ -68,4 +68,4 @@ async def new_session() -> Response:
 
 
 async def _count(key: str) -> None:
-    await rates.count(core().quotas.session(key))
+    await rate_headers.count(core().quotas.session(key))

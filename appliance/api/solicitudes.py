@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
-from appliance.api import pages, rates
+from appliance.api import pages, rate_headers
 from appliance.api.core import core
 from appliance.api.wire import answers, query, representations, requests
 from appliance.documents.document_bytes import sha256_of
@@ -45,7 +45,7 @@ _PNG: Final = "image/png"
 async def list_requests() -> Response:
     """`GET /solicitudes`: a bare JSON array, newest first."""
     signer = await auth.signer()
-    await rates.count(core().signer_quotas.list(signer.person))
+    await rate_headers.count(core().signer_quotas.list(signer.person))
     asked = query.list_query()
     # One more than a page shows whether there is a next one.
     most = None if asked.limit is None else asked.limit + 1
@@ -151,7 +151,7 @@ def _demand_room() -> None:
 async def sign() -> Response:
     """`POST /solicitudes/firmar`: the signing command."""
     signer = await auth.signer()
-    async with rates.signing_command(signer.person):
+    async with rate_headers.signing_command(signer.person):
         core().tokens.require_fresh(signer)
         conditions, document = query.conditions(), None
         if body.is_multipart():

@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from quart import Blueprint, Response, current_app
 
+from appliance.admission.address_rates import AddressRate
 from appliance.api import pages
 from appliance.api.core import core
 from appliance.domain.appearance.details import CODE_LENGTH
@@ -17,7 +18,6 @@ from appliance.domain.documents.verification import Answer
 from appliance.domain.errors import ApplianceError
 from appliance.domain.text.civil_time import day_and_time, with_zone
 from appliance.web.auth import public
-from appliance.web.rate_limit import AddressRate
 from appliance.web.server.client_address import client_address
 
 blueprint = Blueprint("verificar", __name__)

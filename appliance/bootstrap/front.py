@@ -13,6 +13,9 @@ from functools import partial
 from appliance.admission.backend_quotas import BackendQuotas
 from appliance.admission.call_rates import CallRates
 from appliance.admission.login_throttle import Throttle
+from appliance.admission.signer_quotas import SignerQuotas
+from appliance.admission.signing_calls import SigningCalls
+from appliance.admission.single_calls_here import SingleCallsHere
 from appliance.appearance.content import Stamping
 from appliance.bootstrap.certificates import (
     open_expiry,
@@ -101,9 +104,6 @@ from appliance.signing.sign import Signing
 from appliance.signing.sign_batch import BatchSigning
 from appliance.signing.signature_lookup import Verification
 from appliance.signing.signature_proof import SignatureProofs
-from appliance.signing.signer_quotas import SignerQuotas
-from appliance.signing.signing_calls import SigningCalls
-from appliance.signing.single_calls_here import SingleCallsHere
 from appliance.system.background import Shielded
 from appliance.webhooks.delivery_log import DeliveryLog
 from appliance.webhooks.endpoint_address import AddressRules

@@ -13,7 +13,7 @@ from typing import Final, Never, TypeAlias
 
 from appliance.documents.document_store import DocumentStore
 from appliance.documents.page_pictures import PagePictures, PageWanted
-from appliance.documents.quotas import SessionQuotas
+from appliance.documents.session_quotas import SessionQuotas
 from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.embedding import (

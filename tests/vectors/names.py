@@ -25,7 +25,7 @@ from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.types import TypeDecorator
 
 import appliance
-from admin_ui import story
+from admin_ui import audit_words
 from appliance.api.app import create_api
 from appliance.cli import _EX_PIPE, EX_CONFIG, EX_TEMPFAIL, command_parser
 from appliance.database import rights as granted
@@ -206,12 +206,12 @@ def words() -> dict[str, list[Any]]:
 def audit() -> dict[str, Any]:
     """Fields of an audit row's detail, and values that the console has words for."""
     return {
-        "fields": sorted(map(str, story.FACTS)),
+        "fields": sorted(map(str, audit_words.FACTS)),
         "values": {
             name: sorted(str(getattr(one, "value", one)) for one in values)
-            for name, values in story.VALUES.items()
+            for name, values in audit_words.VALUES.items()
         },
-        "actors": sorted(map(str, story.ACTORS)),
+        "actors": sorted(map(str, audit_words.ACTORS)),
     }
 
 

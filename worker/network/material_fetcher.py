@@ -38,7 +38,7 @@ from appliance.settings import SigningSettings
 from appliance.signing.outside_material import MaterialWork
 from worker.failpoints import DELIVERED, FETCHED, crash_point
 from worker.leased_worker import FencedOffError, GiveBack, LeasedWorker, Work
-from worker.network.timestamp_authorities import OutsideAuthorities
+from worker.network.tsa_failover import OutsideAuthorities
 from worker.pades.timestamp_token import read_token
 
 _log = structlog.get_logger(__name__)

@@ -16,9 +16,9 @@ from appliance.signing.outside_material import MaterialWork
 from worker.network.guarded_http import GuardedHttp
 from worker.network.material_fetcher import MaterialFetcher, OutsideServers
 from worker.network.revocation_status import ExternalStatus
-from worker.network.timestamp_authorities import OutsideAuthorities
 from worker.network.trusted_roots import anchors_of
 from worker.network.tsa_client import open_tsa_client
+from worker.network.tsa_failover import OutsideAuthorities
 
 if TYPE_CHECKING:
     from worker.mail.sender import MailSender

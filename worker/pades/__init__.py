@@ -6,7 +6,7 @@ document timestamp raise the level of what is signed.
 """
 
 from worker.pades.algorithms import SignatureMethod, method_for
-from worker.pades.byte_range import FileDigests
+from worker.pades.byte_range_digest import FileDigests
 from worker.pades.cms import assemble
 from worker.pades.document_timestamp import (
     PreparedTimestamp,

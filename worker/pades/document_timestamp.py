@@ -14,7 +14,7 @@ from pyhanko.sign.signers.pdf_byterange import DocumentTimestamp
 
 from appliance.domain.keys.hsm_keys import DigestAlgorithm
 from worker.pades.appearance.archival import leave_blank
-from worker.pades.byte_range import FileDigests
+from worker.pades.byte_range_digest import FileDigests
 from worker.pades.cms import fill_contents
 from worker.pades.pdf.document import FieldLook, add_field, declare_pades
 from worker.pades.pdf.revision import open_revision, refusing

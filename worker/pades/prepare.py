@@ -24,7 +24,7 @@ from worker.pades.algorithms import SignatureMethod
 from worker.pades.appearance.archival import leave_blank
 from worker.pades.appearance.fonts import StampFonts
 from worker.pades.appearance.form_xobject import show
-from worker.pades.byte_range import FileDigests
+from worker.pades.byte_range_digest import FileDigests
 from worker.pades.cms import (
     SignerParts,
     longest_signed_data,

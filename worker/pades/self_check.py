@@ -17,7 +17,7 @@ from worker.pades.algorithms import (
     method_named,
     methods_of_key,
 )
-from worker.pades.byte_range import FileDigests
+from worker.pades.byte_range_digest import FileDigests
 from worker.pades.cms import signed_attributes, signed_data, signer_parts
 from worker.pades.der import children, read
 from worker.pades.timestamp_token import TimestampToken, read_token

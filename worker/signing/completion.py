@@ -28,7 +28,7 @@ from appliance.signing.signing_order import SigningOrder
 from worker.failpoints import FILE_WRITTEN, PUBLISHED, STAMPED, crash_point
 from worker.leased_worker import FencedOffError
 from worker.pades.algorithms import SignatureMethod
-from worker.pades.byte_range import FileDigests
+from worker.pades.byte_range_digest import FileDigests
 from worker.pades.cms import complete
 from worker.pades.self_check import CheckedSignature, check, method_of
 from worker.signing.level_extension import ExtensionResult, Levels

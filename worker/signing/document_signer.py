@@ -78,7 +78,7 @@ from worker.hsm.session import HsmSession
 from worker.leased_worker import FencedOffError
 from worker.pades.algorithms import SignatureMethod, method_for
 from worker.pades.appearance.fonts import StampFonts
-from worker.pades.byte_range import FileDigests
+from worker.pades.byte_range_digest import FileDigests
 from worker.pades.prepare import PreparedSignature, SignaturePlan, prepare
 from worker.pades.reading_limits import read_all_apart
 from worker.signing.activation_keys import ActivationKeys

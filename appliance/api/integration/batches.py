@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
-from appliance.api import rates
+from appliance.api import rate_headers
 from appliance.api.core import core
 from appliance.api.integration.caller import caller
 from appliance.api.integration.requests import cancellation
@@ -46,15 +46,15 @@ async def create() -> Response:
     whose = asking.integrator.id
     is_repeated = await core().backend_batch_orders.is_repeated(whose, key)
     if not is_repeated:
-        await rates.demand_bytes(whose)
+        await rate_headers.demand_bytes(whose)
     order = await _order(asking.key, key)
-    await rates.count_bytes(whose, is_repeated=is_repeated)
+    await rate_headers.count_bytes(whose, is_repeated=is_repeated)
     count = len(order.documents)
     if not is_repeated:
-        await rates.count(core().quotas.demand_requests(whose, count))
+        await rate_headers.count(core().quotas.demand_requests(whose, count))
     made = await core().backend_batch_orders.create(asking, order)
     if not made.is_repeated:
-        await rates.count(core().quotas.made_requests(whose, count))
+        await rate_headers.count(core().quotas.made_requests(whose, count))
     request_log.note(lote=made.batch)
     details = await core().backend_batches.get(asking.integrator.id, made.batch)
     members = await core().backend_batches.members(made.batch)

@@ -9,7 +9,7 @@ from typing import Final
 from quart import request
 
 from appliance.admission.work_owner import WORK_OWNER, WorkOwner
-from appliance.api import rates
+from appliance.api import rate_headers
 from appliance.api.core import core
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import LOOKS_LIKE_ONE, ApiKeyScope
@@ -43,7 +43,7 @@ async def caller(scope: ApiKeyScope | None) -> IntegratorCaller:
     # A body counts as the integrator's from here on, not as a stranger's.
     body.hold_as({f"integrator {row.integrator.id}": body.GROUP_PART})
     request_log.note(integrator=row.integrator.code)
-    await rates.count(core().quotas.call(asking.key))
+    await rate_headers.count(core().quotas.call(asking.key))
     return asking
 
 

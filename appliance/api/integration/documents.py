@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
-from appliance.api import rates
+from appliance.api import rate_headers
 from appliance.api.core import core
 from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
@@ -37,9 +37,9 @@ async def upload_document() -> Response:
     whose = asking.integrator.id
     is_repeated = await core().uploads.is_repeated(whose, idempotency_key)
     if not is_repeated:
-        await rates.demand_bytes(whose)
+        await rate_headers.demand_bytes(whose)
     document = await _document()
-    await rates.count_bytes(whose, is_repeated=is_repeated)
+    await rate_headers.count_bytes(whose, is_repeated=is_repeated)
     order = UploadOrder(
         whose,
         asking.key,

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
-from appliance.api import rates
+from appliance.api import rate_headers
 from appliance.api.core import core
 from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
@@ -48,7 +48,7 @@ async def create() -> Response:
     whose = asking.integrator.id
     is_repeated = await core().backend_orders.is_repeated(whose, key)
     if not is_repeated:
-        await rates.demand_bytes(whose)
+        await rate_headers.demand_bytes(whose)
     if body.is_multipart():
         form = await body.read_form()
         order = processes.order(
@@ -61,12 +61,12 @@ async def create() -> Response:
     else:
         given = await body.read_document_object()
         order = processes.order(given, asking.key, key)
-    await rates.count_bytes(whose, is_repeated=is_repeated)
+    await rate_headers.count_bytes(whose, is_repeated=is_repeated)
     if not is_repeated:
-        await rates.count(core().quotas.demand_requests(whose))
+        await rate_headers.count(core().quotas.demand_requests(whose))
     made = await core().backend_orders.create(asking, order)
     if not made.is_repeated:
-        await rates.count(core().quotas.made_requests(whose))
+        await rate_headers.count(core().quotas.made_requests(whose))
     request_log.note(proceso=made.process)
     details = await core().backend_requests.get(asking.integrator.id, made.process)
     response = await _told(asking, details, HTTPStatus.CREATED)

@@ -5,7 +5,7 @@ from typing import Final
 
 from quart import Blueprint, Response
 
-from appliance.api import rates
+from appliance.api import rate_headers
 from appliance.api.core import core
 from appliance.api.integration.caller import caller
 from appliance.api.wire import processes, representations
@@ -27,7 +27,7 @@ PATH: Final = "/api/integration/sessions"
 async def open_session() -> Response:
     """`POST /api/integration/sessions`: a token for a request, a batch, or any."""
     asking = await caller(ApiKeyScope.SESSIONS_WRITE)
-    await rates.count(core().quotas.session(asking.key))
+    await rate_headers.count(core().quotas.session(asking.key))
     given = await body.read_object()
     fault = None
     if core().settings.environment is Environment.PREPROD:

@@ -37,8 +37,8 @@ from appliance.integration.requests.idempotency import (
 )
 from appliance.integration.requests.order import ProcessOrder
 from appliance.record.unit_of_work import Database, Transaction
+from appliance.requests.docmdp_conflicts import TurnOfSigner, lockouts
 from appliance.requests.intake import Intake
-from appliance.requests.lockouts import TurnOfSigner, lockouts
 from appliance.requests.presets import Presets
 from appliance.requests.process_store import ProcessStore
 from appliance.requests.recording import NewProcess, NewSigner, record

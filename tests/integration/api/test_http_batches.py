@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from appliance.admission.fair_queue import FairLimits
+from appliance.admission.signing_calls import SigningCalls
 from appliance.domain.errors import ApplianceError, ErrorCode, PageOutOfRangeError
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import FontStyle
-from appliance.signing.signing_calls import SigningCalls
 from tests.support.installation.api import ApiServices, Caller
 
 LOTE = "/solicitudes/firmar/lote"

@@ -9,12 +9,12 @@ import pyotp
 import pytest
 
 from appliance.admission.fair_queue import FairLimits
+from appliance.admission.signing_calls import SigningCalls
 from appliance.admission.work_owner import working_for
 from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.people.person_store import PersonStore
-from appliance.signing.signing_calls import SigningCalls
 from tests.support.factories.fakes import PDF, SHA256, SIGNED_PDF, SIGNED_SHA256
 from tests.support.installation.api import (
     BASE_URL,

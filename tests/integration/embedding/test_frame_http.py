@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from appliance.admission.signing_calls import SigningCalls
+from appliance.admission.single_calls_here import SingleCallsHere
 from appliance.admission.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.documents.inspected import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import RequestState
 from appliance.embedding.signing import EmbedSessionSigning
 from appliance.integrators.session_store import SessionStore
-from appliance.signing.signing_calls import SigningCalls
-from appliance.signing.single_calls_here import SingleCallsHere
 from appliance.web.auth import is_public
 from embed.api import LATE
 from embed.core import KEY

@@ -15,11 +15,11 @@ from typing import Any, cast
 import pytest
 from PIL import Image
 
+from appliance.admission.signing_calls import SigningCalls
 from appliance.bootstrap import ServiceRegistry
 from appliance.domain.appearance.details import Logo, LogoPicture
 from appliance.integrators.logo_store import INSTALLATION, LogoStore
 from appliance.integrators.logos import Logos
-from appliance.signing.signing_calls import SigningCalls
 from embed.app import create_embed
 from embed.assets import Assets
 from embed.reports import SESSION_MOST

@@ -53,8 +53,8 @@ from tests.support.pki.timestamps import (
     openssl,
 )
 from tests.support.services.fake_tsa import POLICY, ExternalTsa, FakeTsa, Mode
-from worker.network.timestamp_authorities import OutsideAuthorities
 from worker.network.tsa_client import ANSWER_BYTES, TsaClient, _encoded, open_tsa_client
+from worker.network.tsa_failover import OutsideAuthorities
 from worker.network.tsa_response import (
     BadTimestampError,
     check_token,

@@ -37,8 +37,8 @@ from worker.network.guarded_http import GuardedHttp
 from worker.network.material_fetcher import MaterialFetcher, OutsideServers
 from worker.network.recorded_status import RecordedStatus
 from worker.network.revocation_status import ExternalStatus
-from worker.network.timestamp_authorities import OutsideAuthorities
 from worker.network.tsa_client import TsaClient
+from worker.network.tsa_failover import OutsideAuthorities
 from worker.pades.appearance.fonts import StampFonts
 from worker.signing.level_extension import ExtensionResult
 from worker.signing.level_maintenance import LevelUpkeep

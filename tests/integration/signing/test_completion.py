@@ -23,7 +23,7 @@ from tests.support.factories.fakes import PDF
 from tests.support.installation.record import CoreFixture
 from worker.pades.algorithms import method_for
 from worker.pades.appearance.fonts import StampFonts
-from worker.pades.byte_range import FileDigests
+from worker.pades.byte_range_digest import FileDigests
 from worker.signing.completion import Completion, DocumentInWork
 from worker.signing.stage_timings import StageTimings
 

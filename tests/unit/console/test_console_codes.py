@@ -7,7 +7,7 @@ from enum import StrEnum
 import pytest
 from quart import Quart, g
 
-from admin_ui import story, words
+from admin_ui import audit_words, words
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import (
     ActivationState,
@@ -59,7 +59,7 @@ async def test_reason_is_a_sentence(spoken: str, code: str) -> None:
     assert told.endswith("."), told
     assert "{" not in told
     assert not CODE.search(told), told
-    assert story.value("reason", code) == told
+    assert audit_words.value("reason", code) == told
 
 
 async def test_sentences_are_translated() -> None:
@@ -71,7 +71,7 @@ async def test_sentences_are_translated() -> None:
             said[spoken] = [
                 *(words.error(ApplianceError(code)) for code in ErrorCode),
                 *(words.reason(code.value) for code in ErrorCode),
-                *(story.event(kind) for kind in EventKind),
+                *(audit_words.event(kind) for kind in EventKind),
             ]
     for english, spanish in zip(said["en"], said["es"], strict=True):
         assert english != spanish
@@ -99,4 +99,4 @@ async def test_states_in_details_have_words(
     """Of every state that a row of the audit can name."""
     del spoken
     for state in vocabulary:
-        assert story.value(key, state.value), state
+        assert audit_words.value(key, state.value), state

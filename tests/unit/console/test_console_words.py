@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import pytest
 
-from admin_ui import assets, story, times, words
+from admin_ui import assets, audit_words, times, words
 from appliance.domain.documents.inspected import FindingKind
 from appliance.domain.errors import ApplianceError
 from appliance.domain.integrators.integrators import FlagReason
@@ -70,7 +70,7 @@ def test_spanish_is_argentine() -> None:
 @pytest.mark.parametrize(
     ("vocabulary", "table"),
     [
-        (EventKind, story.EVENTS),
+        (EventKind, audit_words.EVENTS),
         (RequestState, words.REQUEST_STATES),
         (PersonState, words.PERSON_STATES),
         (CredentialState, words.CREDENTIAL_STATES),
@@ -144,5 +144,5 @@ def test_every_value_of_a_story_has_a_word() -> None:
         ("reason", RevocationReason),
         ("findings", FindingKind),
     ):
-        assert set(story.VALUES[key]) >= {one.value for one in vocabulary}
-    assert set(story.VALUES["factors"]) >= {*FACTORS, SIGNING_PASSWORD}
+        assert set(audit_words.VALUES[key]) >= {one.value for one in vocabulary}
+    assert set(audit_words.VALUES["factors"]) >= {*FACTORS, SIGNING_PASSWORD}

@@ -22,7 +22,7 @@ from tests.support.documents.software_signer import software_signer
 from tests.support.factories.fakes import NOON, PDF, FixedDocumentKeys, MovingClock
 from tests.support.factories.statements import AS_RECORDED
 from tests.support.installation.record import new_credential
-from worker.pades.byte_range import FileDigests
+from worker.pades.byte_range_digest import FileDigests
 from worker.signing.completion import DocumentInWork, Ended
 from worker.signing.document_signer import DocumentSigner
 from worker.signing.stage_timings import StageTimings

@@ -25,7 +25,7 @@ from appliance.domain.errors import ApplianceError
 from appliance.domain.requests.preset import SignaturePreset
 from appliance.domain.signing_command import GivenParameters, SignParameters
 from appliance.domain.vocab import Restriction
-from appliance.requests.lockouts import TurnOfSigner, lockouts
+from appliance.requests.docmdp_conflicts import TurnOfSigner, lockouts
 
 OF = GivenParameters.of
 FORMS = Restriction.FORM_FILLING

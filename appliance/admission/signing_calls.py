@@ -27,10 +27,10 @@ from typing import Any, Final, TypeVar
 from structlog.contextvars import bind_contextvars, get_contextvars
 
 from appliance.admission.fair_queue import FairLimits, FairQueue, Place
+from appliance.admission.single_calls_here import SingleCallsHere
 from appliance.admission.work_owner import WORK_OWNER, WorkOwner
 from appliance.domain.errors import ALL_SIGNING, ApplianceError
 from appliance.domain.ids import RequestId
-from appliance.signing.single_calls_here import SingleCallsHere
 from appliance.system.cpu_count import usable_cores
 
 _T = TypeVar("_T")

@@ -10,11 +10,11 @@ from typing import Final
 import pytest
 
 from appliance.admission.fair_queue import FairLimits
+from appliance.admission.signing_calls import SigningCalls, limits_of
+from appliance.admission.single_calls_here import SingleCallsHere
 from appliance.admission.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
-from appliance.signing.signing_calls import SigningCalls, limits_of
-from appliance.signing.single_calls_here import SingleCallsHere
 from tests.support.processes.played_time import in_played_time
 
 ONE: Final = replace(limits_of(2), places=1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.signing.single_calls_here import SingleCallsHere
+from appliance.admission.single_calls_here import SingleCallsHere
 
 
 def test_all_processes_of_a_host_know(tmp_path: Path) -> None:
