@@ -1,6 +1,5 @@
 """Signature requests: the list, a new one from a file, and one's story."""
 
-import re
 from collections.abc import Sequence
 from datetime import timedelta
 from http import HTTPStatus
@@ -22,7 +21,7 @@ from appliance.domain.console.lists import (
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestBatchId, RequestId
-from appliance.domain.people.identity import parse_cuil
+from appliance.domain.people.identity import typed_cuil, typed_cuils
 from appliance.domain.requests.levels import ProfileWishes, reaches
 from appliance.domain.requests.request import LEGAL_MOVES, RequestView
 from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
@@ -34,7 +33,6 @@ from appliance.web.document_warnings import DAMAGES, FINDINGS
 blueprint = Blueprint("requests", __name__, url_prefix="/admin/requests")
 ORIGIN: Final = "consola"
 _MOVING: Final = frozenset({RequestState.PENDING, RequestState.IN_PROGRESS})
-_BETWEEN: Final = re.compile(r"[,;\s]+")
 _DAYS_AT_MOST: Final = 3650
 _DAYS_DIGITS: Final = len(str(_DAYS_AT_MOST))
 _NEW: Final = ("integrator", "cuil", "then", "level", "days")
@@ -196,7 +194,7 @@ def _wrong(typed: dict[str, str]) -> dict[str, str]:
 def _wrong_signers(typed: dict[str, str]) -> dict[str, str]:
     """What is wrong with the CUILs: field to sentence."""
     wrong: dict[str, str] = {}
-    for name, read in (("cuil", parse_cuil), ("then", _read_then)):
+    for name, read in (("cuil", typed_cuil), ("then", _read_then)):
         try:
             read(typed[name])
         except ApplianceError as exc:
@@ -228,9 +226,7 @@ def _read_then(text: str) -> tuple[str, ...]:
     Raises:
         FieldInvalidError: `then`.
     """
-    if not text:
-        return ()
-    return tuple(parse_cuil(cuil, "then") for cuil in _BETWEEN.split(text))
+    return typed_cuils(text, "then")
 
 
 def _order(typed: dict[str, str], file_name: str) -> IntakeOrder:
@@ -242,7 +238,7 @@ def _order(typed: dict[str, str], file_name: str) -> IntakeOrder:
     days, level = typed["days"], typed["level"]
     return IntakeOrder(
         integrator_code=typed["integrator"],
-        cuil=parse_cuil(typed["cuil"]),
+        cuil=typed_cuil(typed["cuil"]),
         file_name=file_name,
         expires=core().clock.now() + timedelta(days=int(days)) if days else None,
         origin=ORIGIN,

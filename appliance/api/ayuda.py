@@ -13,7 +13,7 @@ from appliance.admission.address_rates import AddressRate
 from appliance.api import pages
 from appliance.api.core import core
 from appliance.domain.errors import ApplianceError, FieldInvalidError
-from appliance.domain.people.identity import parse_cuil
+from appliance.domain.people.identity import typed_cuil
 from appliance.domain.vocab import HelpTopic
 from appliance.identity.help_requests import WITHDRAW
 from appliance.settings import HELP_PATH
@@ -70,7 +70,7 @@ async def ask() -> Response:
         return _form(typed, faults)
     _count()
     topic = TOPICS[typed["motivo"]]
-    await core().help_requests.ask(parse_cuil(typed["cuil"]), typed["correo"], topic)
+    await core().help_requests.ask(typed_cuil(typed["cuil"]), typed["correo"], topic)
     return pages.show(
         "ayuda_hecha.html", HTTPStatus.OK, mailed=core().settings.mail.is_on
     )
@@ -121,7 +121,7 @@ def _faults(typed: Mapping[str, str]) -> dict[str, str]:
     if typed["motivo"] not in TOPICS:
         wrong.add("motivo")
     try:
-        parse_cuil(typed["cuil"])
+        typed_cuil(typed["cuil"])
     except FieldInvalidError:
         wrong.add("cuil")
     name, at, host = typed["correo"].partition("@")

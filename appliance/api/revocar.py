@@ -14,7 +14,7 @@ from appliance.api import pages
 from appliance.api.core import core
 from appliance.api.wire import credentials as wire
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.people.identity import parse_cuil
+from appliance.domain.people.identity import typed_cuil
 from appliance.pki.revocation_pins import LONGEST_TYPED
 from appliance.settings import REVOCATION_PATH
 from appliance.web import forms, problems
@@ -88,7 +88,7 @@ def _faults(typed: Mapping[str, str]) -> dict[str, str]:
     """All that is wrong at once, before anything is tried."""
     wrong = set()
     try:
-        parse_cuil(typed["cuil"])
+        typed_cuil(typed["cuil"])
     except FieldInvalidError:
         wrong.add("cuil")
     if not 1 <= len(typed["pin"]) <= LONGEST_TYPED:

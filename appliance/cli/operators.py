@@ -27,7 +27,7 @@ from appliance.cli.terminal import (
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId, TaskId
 from appliance.domain.integrators.integrators import Invitation
-from appliance.domain.people.identity import format_cuil, parse_cuil
+from appliance.domain.people.identity import format_cuil, typed_cuil
 from appliance.domain.requests.request import Signer
 from appliance.domain.vocab import Environment, PersonState, VouchedBy
 from appliance.settings import CommandError
@@ -165,7 +165,7 @@ def _register_request(
 async def _issue(front: "ServiceRegistry", args: argparse.Namespace) -> int:
     from appliance.people.person_store import PersonStore  # noqa: PLC0415 (heavy)
 
-    cuil = parse_cuil(args.cuil)
+    cuil = typed_cuil(args.cuil)
     async with front.core.store.read() as transaction:
         person = await PersonStore(transaction).by_cuil(cuil)
     if person is None:
@@ -245,7 +245,7 @@ async def _create_person(front: "ServiceRegistry", args: argparse.Namespace) -> 
             locale=args.locale,
         )
     )
-    say(f"person {format_cuil(parse_cuil(args.cuil))}: {created.id}")
+    say(f"person {format_cuil(typed_cuil(args.cuil))}: {created.id}")
     show_totp(created.totp_uri)
     say(f"revocation PIN (shown once): {created.revocation_pin}")
     return await _await_credential(front, created.task)
@@ -318,7 +318,7 @@ async def _create_request(front: "ServiceRegistry", args: argparse.Namespace) ->
     expires = None
     if args.days is not None:
         expires = front.clock.now() + timedelta(days=args.days)
-    first, *others = (parse_cuil(cuil, "--person") for cuil in args.person)
+    first, *others = (typed_cuil(cuil, "--person") for cuil in args.person)
     requests = await front.intake.create_requests(
         IntakeOrder(
             integrator_code=args.integrator,

@@ -48,6 +48,7 @@ from appliance.domain.ids import (
     RequestId,
 )
 from appliance.domain.integrators.integrators import IntegratorView
+from appliance.domain.people.identity import bare_number
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.requests.backend_batch import RequestBatch
 from appliance.domain.requests.levels import Upkeep, UpkeepCount
@@ -250,7 +251,7 @@ class ConsoleViews:
     ) -> PeopleQuery:
         """Read one box: an address, a CUIL or serial, or part of a name or CUIL."""
         text = wanted.text.strip()
-        digits = text.replace("-", "").replace(" ", "")
+        digits = bare_number(text)
         by_cuil = digits.isascii() and digits.isdigit()
         among = await _among(views, read_search(text))
         by_text = among is None and "@" not in text

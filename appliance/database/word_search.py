@@ -1,17 +1,28 @@
 """A text that was typed into a search box, as a condition on columns.
 
 Words are looked for one by one, in any order: a row holds the text if each of its words
-is part of one of the columns. Accents and case do not count.
+is part of one of the columns. Accents, case and the kind of an apostrophe or a blank do
+not count.
 """
 
-import re
+import unicodedata
 from typing import Final
 
 from sqlalchemy import ColumnElement, and_, func, or_
 
+from appliance.domain.people.identity import bare_number
+
 _ACCENTS: Final = (
     ("á", "a"), ("é", "e"), ("í", "i"), ("ó", "o"), ("ú", "u"), ("ü", "u"), ("ñ", "n"),
 )  # fmt: skip
+_MARKS: Final = (
+    # Combining acute, tilde, diaeresis: some systems name files in decomposed form.
+    ("\u0301", ""), ("\u0303", ""), ("\u0308", ""),
+    # Apostrophes as telephones and word processors write them, and no-break spaces.
+    ("\u2019", "'"), ("\u2018", "'"), ("\u02bc", "'"), ("\u00b4", "'"),
+    ("\u00a0", " "), ("\u202f", " "),
+)  # fmt: skip
+"""Characters besides, and what they count as."""
 _ESCAPE: Final = "\\"
 _MOST_WORDS: Final = 8
 """Words looked for one by one; what follows is looked for as it stands."""
@@ -66,7 +77,7 @@ def _holds(
 
 def _digits(text: str) -> str:
     """The digits of a printed number; empty for a text that is more than that."""
-    bare = re.sub(r"[-.\s]", "", text)
+    bare = bare_number(text)
     return bare if bare.isascii() and bare.isdigit() else ""
 
 
@@ -83,11 +94,16 @@ def folded(column: ColumnElement[str]) -> ColumnElement[str]:
     for accented, bare in _ACCENTS:
         made = func.replace(made, accented, bare)
         made = func.replace(made, accented.upper(), bare)
+    for mark, bare in _MARKS:
+        made = func.replace(made, mark, bare)
     return func.lower(made)
 
 
 def fold(text: str) -> str:
     """What is searched for, as `folded` has it."""
+    text = unicodedata.normalize("NFC", text)
     for accented, bare in _ACCENTS:
         text = text.replace(accented, bare).replace(accented.upper(), bare)
+    for mark, bare in _MARKS:
+        text = text.replace(mark, bare)
     return "".join(char.lower() if char.isascii() else char for char in text)

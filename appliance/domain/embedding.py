@@ -12,7 +12,7 @@ from appliance.domain.documents.inspected import Inspection, Repair
 from appliance.domain.errors import ApplianceError, FieldInvalidError
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.integrators.integrators import EmbedSession
-from appliance.domain.people.identity import parse_cuil
+from appliance.domain.people.identity import typed_cuil
 from appliance.domain.requests.backend_batch import BatchDocument, BatchStanding
 from appliance.domain.requests.preset import SignaturePreset, effective
 from appliance.domain.requests.request import RequestView
@@ -77,7 +77,7 @@ def make_claim(email: str, dni: str | None, cuil: str | None) -> Claim:
     if not cuil and not dni:
         raise FieldInvalidError("cuil", "XX-XXXXXXXX-X")
     email, dni = email.strip(" "), dni and dni.strip(" ")
-    digits = parse_cuil(cuil) if cuil else None
+    digits = typed_cuil(cuil) if cuil else None
     if not dni:
         return Claim(email, None, digits)
     if not _DNI.fullmatch(dni):

@@ -17,7 +17,7 @@ from appliance.domain.audit.record import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import PersonId
-from appliance.domain.people.identity import Person, parse_cuil
+from appliance.domain.people.identity import Person, typed_cuil
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind
 from appliance.identity import console_login_attempts
@@ -65,7 +65,7 @@ class FailedTries:
         """
         async with self._store.read() as transaction:
             try:
-                found = await PersonStore(transaction).by_cuil(parse_cuil(text.strip()))
+                found = await PersonStore(transaction).by_cuil(typed_cuil(text))
             except FieldInvalidError:
                 indexes = email_indexes(self._lookup, text)
                 found = await PersonStore(transaction).by_email_index(indexes)

@@ -17,7 +17,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId, new_id
 from appliance.domain.integrators.integrators import Invitation
 from appliance.domain.mail.mails import MailKind
-from appliance.domain.people.identity import InvitedPerson, parse_cuil
+from appliance.domain.people.identity import InvitedPerson, typed_cuil
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.identity import totp
@@ -185,7 +185,7 @@ class Invitations:
         if by_mail:
             self.demand_mail()
         async with self._store.write() as transaction:
-            person = await PersonStore(transaction).by_cuil(parse_cuil(cuil))
+            person = await PersonStore(transaction).by_cuil(typed_cuil(cuil))
             if person is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
             if person.state is not PersonState.INVITED:

@@ -22,7 +22,7 @@ from appliance.domain.errors import (
     FieldInvalidError,
 )
 from appliance.domain.ids import PersonId
-from appliance.domain.people.identity import Person, parse_cuil
+from appliance.domain.people.identity import Person, typed_cuil
 from appliance.domain.people.login import AttemptKind, LoginSecret, PendingLogin
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.vocab import EventKind, PersonState
@@ -262,7 +262,7 @@ class Login:
         """
         async with self._store.read() as transaction:
             try:
-                typed = parse_cuil(user.strip())
+                typed = typed_cuil(user)
             except FieldInvalidError:
                 typed = user.strip().casefold()
                 indexes = email_indexes(self._lookup, user)

@@ -20,7 +20,7 @@ from appliance.domain.people.identity import (
     NewPerson,
     Person,
     certificate_name,
-    parse_cuil,
+    typed_cuil,
 )
 from appliance.domain.people.new_password import check_new, own_words
 from appliance.domain.ports import LookupIndex, Sealer
@@ -304,7 +304,7 @@ def checked_person(
     """A new person and their address, as they are kept.
 
     Args:
-        cuil: with or without dashes.
+        cuil: as typed (`typed_cuil`).
         name: as the certificate will have it.
         email: where links and notices go.
         locale: `es` or `en`.
@@ -319,5 +319,5 @@ def checked_person(
         raise FieldInvalidError("email", "name@domain")
     if locale not in {"es", "en"}:
         raise FieldInvalidError("locale", ["es", "en"])
-    person = Person(PersonId(new_id()), parse_cuil(cuil), name, state, locale)
+    person = Person(PersonId(new_id()), typed_cuil(cuil), name, state, locale)
     return person, email

@@ -14,7 +14,7 @@ from appliance.admission.login_throttle import Attempt, Throttle
 from appliance.domain.audit.record import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
-from appliance.domain.people.identity import parse_cuil
+from appliance.domain.people.identity import typed_cuil
 from appliance.domain.people.login import AttemptKind
 from appliance.domain.ports import LookupIndex
 from appliance.domain.vocab import CredentialState, EventKind, RevocationReason
@@ -75,7 +75,7 @@ class SelfRevocation:
             ApplianceError: `REVOCATION_PIN_WRONG`, whatever is not right;
                 `RATE_LIMITED`.
         """
-        digits = parse_cuil(cuil.strip())
+        digits = typed_cuil(cuil)
         async with self._store.read() as transaction:
             person = await PersonStore(transaction).by_cuil(digits)
             known = person.id if person else None

@@ -523,7 +523,7 @@ export class Flow extends Batch {
 
   #ask(next, { unknown = false } = {}) {
     const identify = async (form) => {
-      const said = { cuil: form.get("cuil").trim(), email: form.get("email").trim() };
+      const said = { cuil: form.get("cuil").replace(/[\s.\u00ad\u2010-\u2015\u2212-]+/g, ""), email: form.get("email").trim() };
       try {
         await call("identify", { body: said });
         this.#typed = true;

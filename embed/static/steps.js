@@ -235,7 +235,7 @@ export function identify({ claim, unknown, rejecting, integrator, go, back, canc
         inputmode: "numeric",
         autocomplete: "off",
         value: claim.cuil ?? "",
-        maxlength: 13,
+        maxlength: 24,
       }, t("11 digits, with or without dashes")),
       input("email", t("E-mail"), {
         type: "email",

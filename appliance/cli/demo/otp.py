@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from appliance.cli.fronts import operators_front
 from appliance.cli.terminal import run_async, say
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.people.identity import Person, parse_cuil
+from appliance.domain.people.identity import Person, typed_cuil
 from appliance.settings import Settings
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ async def _find(front: "ServiceRegistry", user: str) -> Person:
 
     async with front.core.store.read() as transaction:
         try:
-            person = await PersonStore(transaction).by_cuil(parse_cuil(user))
+            person = await PersonStore(transaction).by_cuil(typed_cuil(user))
         except FieldInvalidError:
             indexes = email_indexes(front.lookup, user)
             person = await PersonStore(transaction).by_email_index(indexes)

@@ -21,6 +21,7 @@ from appliance.domain.text.unicode_nfc import is_line, nfc
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
 
 _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
+_DIGITS: Final = 11
 _PERSON_TYPES = frozenset({"20", "23", "24", "27"})
 _CUIL = re.compile(r"(\d{2})-?(\d{8})-?(\d)", re.ASCII)
 COMPARABLE: Final = (
@@ -28,6 +29,8 @@ COMPARABLE: Final = (
     " or all from right to left"
 )
 """The values that a name's field allows, as an answer tells them."""
+_SEPARATORS: Final = re.compile(r"[\s.\u00ad\u2010-\u2015\u2212-]+")
+"""What people write between the digits of a number, hyphens of all kinds included."""
 _SERIAL_NUMBER = re.compile(r"CUIL ?([0-9]{11})", re.ASCII)
 
 
@@ -54,6 +57,49 @@ def parse_cuil(text: str, field: str = "cuil") -> str:
     if match[3] != _check_digit(digits):
         raise CheckDigitError(field, "XX-XXXXXXXX-X")
     return digits + match[3]
+
+
+def bare_number(text: str) -> str:
+    """A number without what people write between its digits: blanks, dots, hyphens."""
+    return _SEPARATORS.sub("", text)
+
+
+def typed_cuil(text: str, field: str = "cuil") -> str:
+    """Read a CUIL as a person types it: blanks, dots and hyphens do not count.
+
+    Args:
+        text: from a form, a search or a command line; `parse_cuil` reads the wire.
+        field: the name that an error gives to it.
+
+    Returns:
+        The eleven digits.
+
+    Raises:
+        FieldInvalidError: as of `parse_cuil`.
+    """
+    return parse_cuil(bare_number(text), field)
+
+
+def typed_cuils(text: str, field: str) -> tuple[str, ...]:
+    """Read several CUILs as a person types them, between commas, blanks or lines.
+
+    Args:
+        text: each as `typed_cuil` takes it.
+        field: the name that an error gives to them.
+
+    Returns:
+        The eleven digits of each, in their order.
+
+    Raises:
+        FieldInvalidError: one of them is none.
+    """
+    parts = [bare_number(part) for part in re.split("[,;\n]", text)]
+    # Blanks separate CUILs and stand within them: what counts are eleven digits each.
+    return tuple(
+        parse_cuil(part[at : at + _DIGITS], field)
+        for part in parts
+        for at in range(0, len(part), _DIGITS)
+    )
 
 
 def cuils_of(dni: str) -> tuple[str, ...]:

@@ -428,3 +428,33 @@ async def test_dni_in_groups_is_found_in_every_list(crowd: Crowd, text: str) -> 
         held.id, RevocationReason.SUPERSEDED, "operator"
     )
     assert [row.person for row in (await views.revoked(text)).rows] == [crowd.ana]
+
+
+@pytest.mark.parametrize(
+    "name", ["Ana D'Angelo Pérez", "Ana D\u2019Angelo Pérez", "Ana D\u00b4Angelo Pérez"]
+)
+@pytest.mark.parametrize(
+    "text", ["d'angelo", "D\u2019ANGELO", "pe\u0301rez", "d\u02bcangelo\u00a0perez"]
+)
+async def test_apostrophe_blank_and_accent_are_found_however_typed(
+    crowd: Crowd, name: str, text: str
+) -> None:
+    """As a telephone types them, and as the record has them."""
+    person = tables.person
+    named = update(person).where(person.c.id == crowd.ana).values(name=name)
+    await execute(crowd.site, (named,))
+
+    people = await crowd.site.front.views.people(PeopleFilter(text=text))
+
+    assert [row.id for row in people.rows] == [crowd.ana]
+
+
+async def test_file_name_in_decomposed_form_is_found(crowd: Crowd) -> None:
+    """Some systems write an accent as a character of its own."""
+    request = tables.signature_request
+    name = "constancia de inscripcio\u0301n\u00a0final.pdf"
+    named = update(request).where(request.c.id == crowd.anas).values(name=name)
+    await execute(crowd.site, (named,))
+
+    for text in ("inscripción final", "INSCRIPCION", "inscripcio\u0301n"):
+        assert numbers(await crowd.requests(text)) == [crowd.anas], text

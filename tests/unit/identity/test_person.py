@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.domain.errors import CheckDigitError, ErrorCode, FieldInvalidError
-from appliance.domain.people.identity import format_cuil, parse_cuil
+from appliance.domain.people.identity import (
+    format_cuil,
+    parse_cuil,
+    typed_cuil,
+    typed_cuils,
+)
 
 WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 
@@ -103,3 +108,48 @@ def test_cuil_of_any_text_is_eleven_digits_or_refused(text: str) -> None:
 def test_cuil_written_as_people_do() -> None:
     """Dashes after the type and before the digit."""
     assert format_cuil("20055361682") == "20-05536168-2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "20055361682",
+        " 20-05536168-2 ",
+        "20 05536168 2",
+        "20.05.536.168.2",
+        "20\u201105536168\u20132",
+        "20\u00a005 536 168\t2",
+    ],
+)
+def test_typed_cuil_may_have_any_blanks_dots_and_hyphens(text: str) -> None:
+    """Between any two digits; a list of them takes each too."""
+    assert typed_cuil(text) == "20055361682"
+    assert typed_cuils(f"{text}, {text}", "then") == ("20055361682",) * 2
+
+
+@pytest.mark.parametrize("text", ["", "20/05536168/2", "20 05536168", "2005536168 3"])
+def test_typed_cuil_is_held_to_its_digits(text: str) -> None:
+    """What is left without blanks is a CUIL, or refused."""
+    with pytest.raises(FieldInvalidError):
+        typed_cuil(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("", 0),
+        ("20055361682 20267565393", 2),
+        ("20 05536168 2 20 26756539 3", 2),
+        ("20-05536168-2;20267565393\n20055361682", 3),
+        ("20055361682,", 1),
+    ],
+)
+def test_several_cuils_are_told_apart_by_their_digits(text: str, count: int) -> None:
+    """Blanks stand between them and within them."""
+    assert len(typed_cuils(text, "then")) == count
+
+
+def test_several_cuils_with_a_digit_to_spare_are_refused() -> None:
+    """Whatever is over is no CUIL."""
+    with pytest.raises(FieldInvalidError):
+        typed_cuils("20055361682 2", "then")
