@@ -37,6 +37,7 @@ from appliance.domain.text.civil_time import (
     day_and_time,
     time_alone,
 )
+from appliance.domain.text.idn_hosts import host_in_letters
 from appliance.web import brand
 from appliance.web.app import HttpProfile, create_app
 from appliance.web.auth import public
@@ -108,6 +109,7 @@ def _prepare_templates(app: Quart) -> None:
         words.say, words.say_many, newstyle=True
     )
     env.filters["cuil"] = format_cuil
+    env.filters["in_letters"] = host_in_letters
     env.filters["absolute"] = lambda at: day_and_time(at, words.lang())
     env.filters["day"] = lambda at: day_alone(at, words.lang())
     env.filters["time"] = time_alone

@@ -103,6 +103,8 @@ def faults_of_each(
 ) -> Faults:
     """Try each field of a form by itself, since a service stops at the first fault.
 
+    What several checks find in one field is said one after the other.
+
     Args:
         *checks: each raises what is wrong with one field.
         names: as of `faults_of`.
@@ -117,7 +119,8 @@ def faults_of_each(
             check()
         except ApplianceError as exc:
             for name, told in faults_of(exc, names, sentences).fields.items():
-                found.setdefault(name, told)
+                before = found.get(name)
+                found[name] = told if before in {None, told} else f"{before} {told}"
     return Faults(found)
 
 

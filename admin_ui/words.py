@@ -4,6 +4,7 @@ Templates say their own sentences; here are those for values of vocabularies,
 and the functions by which both find the language of the present request.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from babel.numbers import format_decimal
@@ -20,6 +21,7 @@ from appliance.domain.errors import (
     DomainInvalidError,
     ErrorCode,
     FieldInvalidError,
+    PrivateAddressError,
     SignersInvalidError,
 )
 from appliance.domain.errors.sentences import CHAIN_IN_USE, SENTENCES
@@ -120,8 +122,7 @@ def error(exc: ApplianceError) -> str:
     """
     together = isinstance(exc, SignersInvalidError | WeakPasswordError)
     if isinstance(exc, FieldInvalidError) and exc.field in FIELDS and not together:
-        is_digit = isinstance(exc, CheckDigitError)
-        return say(_CHECK_DIGIT if is_digit else FIELDS[exc.field])
+        return say(_OF_FAULT.get(type(exc), FIELDS[exc.field]))
     if exc.code is ErrorCode.ALREADY_EXISTS:
         return say(EXISTING.get(str(exc.params.get("field", "")), _EXISTS))
     if exc.code in _PLAIN and not (together or exc.sentence in _FOR_PEOPLE):
@@ -166,6 +167,15 @@ def is_code(text: str) -> bool:
 _CHECK_DIGIT: Final = N_(
     "The check digit of the CUIL does not match: look for a mistyped digit."
 )
+_OF_FAULT: Final[Mapping[type[ApplianceError], str]] = {
+    CheckDigitError: _CHECK_DIGIT,
+    PrivateAddressError: N_(
+        "This address is in a private network, where webhooks are not sent. Write one "
+        "that is reached from the Internet, or ask whoever runs the service to allow "
+        "its network (webhooks.allowed_networks)."
+    ),
+}
+"""What is said in the place of `FIELDS`, where the fault is one of its own."""
 _NOT_TAKEN: Final = N_("This installation does not take in documents like this.")
 _EXISTS: Final = N_("There is one already.")
 EXISTING: Final = {

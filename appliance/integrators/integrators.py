@@ -23,6 +23,7 @@ from appliance.domain.integrators.integrators import (
 from appliance.domain.integrators.origins import parse_origin
 from appliance.domain.integrators.sign_urls import is_sign_url
 from appliance.domain.requests.levels import ProfileWishes
+from appliance.domain.text.idn_hosts import ascii_host
 from appliance.domain.vocab import EventKind
 from appliance.integrators.api_keys import ApiKeys, audit, integrator_of, words
 from appliance.integrators.integrator_store import IntegratorStore
@@ -88,7 +89,7 @@ def check_sign_url(sign_url: str) -> None:
     Raises:
         FieldInvalidError: `sign_url`.
     """
-    if sign_url and not is_sign_url(sign_url):
+    if sign_url and not is_sign_url(ascii_host(sign_url)):
         raise FieldInvalidError(
             "sign_url",
             "https://… , with {procesoId}, {solicitudId} or {loteId} if you like",
@@ -219,6 +220,7 @@ class Integrators(ApiKeys):
         """
         days = None if reminder_days is None else checked_reminders(reminder_days)
         check_sign_url(sign_url or "")
+        sign_url = sign_url and ascii_host(sign_url)
         async with self._store.write() as transaction:
             before = await integrator_of(transaction, code, lock=True)
             after = replace(

@@ -9,7 +9,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
-from appliance.domain.errors import FieldInvalidError
+from appliance.domain.errors import FieldInvalidError, PrivateAddressError
+from appliance.domain.text.idn_hosts import ascii_host
 from appliance.domain.text.public_addresses import (
     Address,
     Network,
@@ -43,14 +44,16 @@ def check_address(text: str, rules: AddressRules) -> str:
     """Read the address of an endpoint.
 
     Args:
-        text: as typed; spaces around it do not count.
+        text: as typed; spaces around it do not count. A host may have letters beyond
+            ASCII.
         rules: what it may be.
 
     Raises:
         FieldInvalidError: `url`: it is none, too long, of another scheme, has a user's
-            name or a fragment, or is of a network that is not called.
+            name or a fragment.
+        PrivateAddressError: `url`: it is of a network that is not called.
     """
-    text = text.strip(" ")
+    text = ascii_host(text.strip(" "))
     parts = read_address(text) if _PLAIN.fullmatch(text) else None
     if (
         parts is None
@@ -67,7 +70,7 @@ def check_address(text: str, rules: AddressRules) -> str:
         raise FieldInvalidError("url", f"{told}, up to {ADDRESS_CHARS} characters")
     address = address_in(parts.hostname)
     if address is not None and not _may_call(address, rules):
-        raise FieldInvalidError("url", _PUBLIC)
+        raise PrivateAddressError("url", _PUBLIC)
     return text
 
 

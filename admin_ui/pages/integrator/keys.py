@@ -1,8 +1,9 @@
 """API keys of an integrator: made, rotated, revoked; shown once."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
@@ -14,7 +15,10 @@ from admin_ui.render import NONE, Faults, again, faults_of, faults_of_each, go, 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integrators.api_keys import FIRST_SCOPES, ApiKeyScope
 from appliance.domain.integrators.integrators import KeyView, NewKey
-from appliance.domain.integrators.key_networks import read_networks
+from appliance.domain.integrators.key_networks import (
+    NETWORKS_AT_MOST,
+    read_networks,
+)
 from appliance.integrators.api_keys import check_scopes, checked_label
 
 blueprint = Blueprint("keys", __name__, url_prefix="/admin/integrators/<code>/keys")
@@ -124,7 +128,7 @@ async def _create(code: str, typed: _NewKeyForm) -> NewKey | Faults:
         faults_of_each(
             lambda: checked_label(typed.label),
             lambda: check_scopes(typed.scopes),
-            lambda: read_networks(_networks(typed)),
+            *_checks(_networks(typed)),
             names=_FIELDS,
         ).fields
     )
@@ -145,6 +149,13 @@ async def _create(code: str, typed: _NewKeyForm) -> NewKey | Faults:
         scopes=typed.scopes,
         networks=_networks(typed),
     )
+
+
+def _checks(networks: list[str]) -> list[Callable[[], object]]:
+    """Of each network by itself, so that all that are wrong are named at once."""
+    if len(networks) > NETWORKS_AT_MOST:
+        return [partial(read_networks, networks)]
+    return [partial(read_networks, [each]) for each in networks]
 
 
 def _networks(typed: _NewKeyForm) -> list[str]:

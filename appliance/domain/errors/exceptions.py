@@ -172,6 +172,15 @@ class CheckDigitError(FieldInvalidError):
         super().__init__(field, allowed, sentence=CHECK_DIGIT)
 
 
+class PrivateAddressError(FieldInvalidError):
+    """An address of a network that is not called.
+
+    Args:
+        field: the field's wire name.
+        allowed: what it may be.
+    """
+
+
 class SignersInvalidError(FieldInvalidError):
     """Signers who are well written, and cannot sign one document in turn.
 

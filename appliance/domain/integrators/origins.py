@@ -12,6 +12,7 @@ from ipaddress import IPv4Address
 from typing import Final
 
 from appliance.domain.errors import DomainInvalidError
+from appliance.domain.text.idn_hosts import ascii_host
 from appliance.domain.vocab import Environment
 
 LONGEST: Final = 270
@@ -36,22 +37,22 @@ def parse_origin(
     """Read an origin that somebody wants to allow.
 
     Args:
-        text: as typed; spaces around and one final slash do not count.
+        text: as typed; spaces around and one final slash do not count. A host may
+            have letters beyond ASCII.
         environment: outside PROD, http is allowed for this machine's names.
         in_private_network: outside PROD, allow an IPv4 address of a private network;
             for a trial's own site, which has no name there.
 
     Returns:
-        It as a browser sends it: lower case, without a default port.
+        It as a browser sends it: lower case, the host in its `xn--` form, without a
+        default port.
 
     Raises:
         DomainInvalidError: with the reason in words.
     """
-    text = text.strip(" ").lower()
+    text = ascii_host(text.strip(" ").lower())
     if len(text) > LONGEST or not text.isascii():
-        raise DomainInvalidError(
-            "write the host in its xn-- form, at most 253 characters"
-        )
+        raise DomainInvalidError("the host is not a DNS name")
     match = _FORM.fullmatch(text)
     if match is None:
         raise DomainInvalidError("write only https://host or https://host:port")

@@ -202,6 +202,8 @@ async def test_form_of_a_new_key_opens_sessions_from_anywhere(console: Console) 
         ({"networks": "10.0.0"}, "networks", "10.0.0 no es una dirección IP ni una"),
         ({"networks": "<b>"}, "networks", "&lt;b&gt; no es una dirección IP"),
         ({"networks": "10.0.0.1/8"}, "networks", "10.0.0.0/8 para toda la red"),
+        ({"networks": "10.0.0, 10.0.0.1/8"}, "networks", "10.0.0 no es una dirección"),
+        ({"networks": "10.0.0, 10.0.0.1/8"}, "networks", "10.0.0.0/8 para toda la red"),
         ({"networks": "10.0.0.1 " * 21}, "networks", "Hay 21 redes; una clave admite"),
     ],
 )
@@ -328,7 +330,7 @@ async def test_domain_is_allowed_and_removed(console: Console) -> None:
         ("https://app.example/ruta", "escribí"),
         ("https://*.example", "comodines"),
         ("https://10.0.0.1", "direcciones IP"),
-        ("https://ñandú.example", "xn--"),
+        ("https://ñandú_.example", "DNS"),
     ],
 )
 async def test_domain_refused_with_its_reason(
@@ -340,6 +342,20 @@ async def test_domain_refused_with_its_reason(
     assert answer.status == 422
     assert word.lower() in answer.fault_of("origin").lower()
     assert "{" not in answer.fault_of("origin")
+
+
+async def test_domain_with_letters_beyond_ascii_is_shown_in_both_forms(
+    console: Console,
+) -> None:
+    """Browsers send DNS's form of it, and people read the other one."""
+    await console.post(f"{HERE}/domains", origin="https://Mañana.example")
+
+    (domain,) = await console.front.integrators.domains("acme")
+    assert domain.origin == "https://xn--maana-pta.example"
+    for path in (f"{HERE}/domains", f"{HERE}/domains/{domain.id}/remove"):
+        text = (await console.get(path)).text
+        assert domain.origin in text, path
+        assert "(mañana.example)" in text, path
 
 
 async def test_prefix_of_messages_is_set(console: Console) -> None:
