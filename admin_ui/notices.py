@@ -21,6 +21,7 @@ _DONE: Final = {
     "chain-imported": N_("The chain is imported: the person signs with it now."),
     "disabled": N_("The person is disabled."),
     "domain-added": N_("The domain is allowed."),
+    "domain-gone": N_("The domain had been removed already."),
     "domain-removed": N_("The domain is removed."),
     "enabled": N_("The person is enabled again."),
     "forgotten": N_("The failed tries are forgotten."),
@@ -29,6 +30,9 @@ _DONE: Final = {
     "integrator-created": N_("The integrator is created."),
     "integrator-disabled": N_("The integrator is disabled."),
     "integrator-enabled": N_("The integrator is enabled again."),
+    "key-rotated-before": N_(
+        "That key has a successor already: the newest key of the same label."
+    ),
     "key-revoked": N_("The API key is revoked."),
     "logo-removed": N_("The integrator's own logo is no longer shown."),
     "logo-set": N_("The logo is set: new stamps show it."),
@@ -40,6 +44,7 @@ _DONE: Final = {
     "request-created": N_("The request is created."),
     "revocation-asked": N_("The revocation was requested."),
     "root-added": N_("The root is trusted."),
+    "root-gone": N_("The root had been removed already."),
     "root-removed": N_("The root is no longer trusted."),
     "saved": N_("The change is saved."),
     "sessions-ended": N_("The sessions are closed."),
@@ -47,6 +52,7 @@ _DONE: Final = {
     "delivery-again": N_("It is being sent again."),
     "webhook-disabled": N_("The webhook is turned off."),
     "webhook-enabled": N_("The webhook is on again."),
+    "webhook-gone": N_("The webhook had been removed already."),
     "webhook-removed": N_("The webhook is removed."),
     "webhook-tested": N_("The test event is on its way."),
     "unlocked": N_("The signing password is unlocked."),

@@ -10,6 +10,7 @@ from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, faults_of_each, go, page
 from admin_ui.session import uploads
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import is_id
 from appliance.domain.pki.trust_store import AnchorPurpose, AnchorView
 from appliance.pki.validation.trust_anchors import read_fingerprint
 
@@ -84,26 +85,33 @@ def _faults(error: ApplianceError) -> Faults:
     return faults_of(error, _FIELDS)
 
 
-async def _anchor(anchor_id: str) -> AnchorView:
-    """A root that can be removed.
+async def _anchor(anchor_id: str) -> AnchorView | None:
+    """A root that can be removed; None: it was.
 
     Raises:
-        ApplianceError: `ANCHOR_NOT_FOUND`.
+        ApplianceError: `ANCHOR_NOT_FOUND`: no root has such an id.
     """
+    if not is_id(anchor_id):
+        raise ApplianceError(ErrorCode.ANCHOR_NOT_FOUND)
     for anchor in await core().trust.anchors():
         if anchor.id == anchor_id:
             return anchor
-    raise ApplianceError(ErrorCode.ANCHOR_NOT_FOUND)
+    return None
 
 
 @blueprint.get("/<anchor_id>/remove")
 async def ask_remove(anchor_id: str) -> Response:
     """`GET /admin/trust/{id}/remove`: what it means."""
-    return await page("trust_remove.html", anchor=await _anchor(anchor_id))
+    anchor = await _anchor(anchor_id)
+    if anchor is None:
+        return go("trust.show", done="root-gone")
+    return await page("trust_remove.html", anchor=anchor)
 
 
 @blueprint.post("/<anchor_id>/remove")
 async def remove(anchor_id: str) -> Response:
     """`POST /admin/trust/{id}/remove`."""
+    if await _anchor(anchor_id) is None:
+        return go("trust.show", done="root-gone")
     await core().trust.remove(session.actor(), anchor_id)
     return go("trust.show", done="root-removed")

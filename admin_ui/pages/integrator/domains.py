@@ -9,6 +9,7 @@ from admin_ui.core import core
 from admin_ui.render import NONE, again, faults_of, go, page
 from admin_ui.session import is_partial
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import is_id
 from appliance.domain.integrators.integrators import DomainView
 
 blueprint = Blueprint(
@@ -59,31 +60,34 @@ async def ask_allow(code: str) -> Response:
     return go("domains.show", code=code)
 
 
-async def _domain(code: str, domain_id: str) -> DomainView:
-    """A registered origin of an integrator.
+async def _domain(code: str, domain_id: str) -> DomainView | None:
+    """A registered origin of an integrator; None: it was removed, or is another's.
 
     Raises:
-        ApplianceError: `NOT_FOUND`, also for another's.
+        ApplianceError: `INTEGRATOR_NOT_FOUND`; `NOT_FOUND`: no domain has such an id.
     """
+    if not is_id(domain_id):
+        raise ApplianceError(ErrorCode.NOT_FOUND)
     for domain in await core().integrators.domains(code):
         if domain.id == domain_id:
             return domain
-    raise ApplianceError(ErrorCode.NOT_FOUND)
+    return None
 
 
 @blueprint.get("/<domain_id>/remove")
 async def ask_remove(code: str, domain_id: str) -> Response:
     """`GET …/domains/{id}/remove`: what it means."""
-    return await page(
-        "domain_remove.html",
-        view=await core().integrators.get(code),
-        domain=await _domain(code, domain_id),
-    )
+    view = await core().integrators.get(code)
+    domain = await _domain(code, domain_id)
+    if domain is None:
+        return go("domains.show", code=code, done="domain-gone")
+    return await page("domain_remove.html", view=view, domain=domain)
 
 
 @blueprint.post("/<domain_id>/remove")
 async def remove(code: str, domain_id: str) -> Response:
     """`POST …/domains/{id}/remove`."""
-    await _domain(code, domain_id)
+    if await _domain(code, domain_id) is None:
+        return go("domains.show", code=code, done="domain-gone")
     await core().integrators.remove_domain(session.actor(), domain_id)
     return go("domains.show", code=code, done="domain-removed")

@@ -187,7 +187,10 @@ async def _key(code: str, key_id: str) -> KeyView:
 @blueprint.get("/<key_id>/rotate")
 async def ask_rotate(code: str, key_id: str) -> Response:
     """`GET …/keys/{id}/rotate`: how long the old one goes on."""
-    return await _rotate_form(code, await _key(code, key_id), NONE)
+    key = await _key(code, key_id)
+    if key.ends is not None:
+        return go("keys.show", code=code, done="key-rotated-before")
+    return await _rotate_form(code, key, NONE)
 
 
 async def _rotate_form(code: str, key: KeyView, faults: Faults) -> Response:

@@ -14,6 +14,7 @@ from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, faults_of_each, go, page
 from admin_ui.session import is_partial
 from appliance.domain.errors import ApplianceError
+from appliance.domain.ids import is_id
 from appliance.domain.integrators.integrators import IntegratorView
 from appliance.domain.integrators.webhook_log import DeliveryFilter
 from appliance.domain.integrators.webhooks import WebhookEndpoint
@@ -214,6 +215,11 @@ async def ask_disable(code: str, webhook: str) -> Response:
     return await _ask("webhook_disable.html", code, webhook)
 
 
+async def _is_there(view: IntegratorView, webhook: str) -> bool:
+    """Whether an integrator has a webhook still."""
+    return any(each.id == webhook for each in await core().webhooks.list(view.id))
+
+
 async def _ask(template: str, code: str, webhook: str) -> Response:
     """A page that says what a step ends, and how much waits to be sent."""
     view, endpoint = await _found(code, webhook)
@@ -245,6 +251,9 @@ async def _turn(code: str, webhook: str, *, is_on: bool) -> None:
 @blueprint.get("/<webhook>/remove")
 async def ask_remove(code: str, webhook: str) -> Response:
     """`GET …/webhooks/{id}/remove`: what ends with it."""
+    view = await core().integrators.get(code)
+    if is_id(webhook) and not await _is_there(view, webhook):
+        return go("webhooks.show", code=code, done="webhook-gone")
     return await _ask("webhook_remove.html", code, webhook)
 
 
@@ -253,8 +262,9 @@ async def remove(code: str, webhook: str) -> Response:
     """`POST …/webhooks/{id}/remove`."""
     view = await core().integrators.get(code)
     # Sent twice by the browser it is gone already, as was wanted.
-    if any(each.id == webhook for each in await core().webhooks.list(view.id)):
-        await core().webhooks.remove(session.actor(), view.id, webhook)
+    if not await _is_there(view, webhook):
+        return go("webhooks.show", code=code, done="webhook-gone")
+    await core().webhooks.remove(session.actor(), view.id, webhook)
     return go("webhooks.show", code=code, done="webhook-removed")
 
 
