@@ -19,6 +19,7 @@ from tests.support.documents import pdfs
 from tests.support.faults.fault_injection import assert_sound, kill_one, newest, until
 from tests.support.faults.retrying_callers import Crowd
 from tests.support.hsm.hsm_installation import folder_of_token
+from tests.support.patience import TEST_S
 
 
 def objects(appliance: Appliance) -> set[str]:
@@ -49,7 +50,7 @@ def open_tasks(appliance: Appliance) -> int:
 
 
 @pytest.mark.parametrize("kills", [6, pytest.param(100, marks=pytest.mark.long)])
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(TEST_S)
 def test_killed_enrolment_leaves_no_half_key(
     sqlite_appliance: Appliance,
     kills: int,

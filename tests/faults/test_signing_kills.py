@@ -32,6 +32,7 @@ from tests.support.faults.fault_injection import (
     until,
 )
 from tests.support.faults.retrying_callers import LET_IN, Crowd
+from tests.support.patience import TEST_S
 from worker.failpoints import AFTER_SIGN, BEFORE_SIGN, FILE_WRITTEN, FREEZE, POINTS
 
 DONE, INTERRUPTED = IntentState.COMPLETED, IntentState.INTERRUPTED
@@ -119,7 +120,7 @@ def lose_nothing_short(appliance: Appliance, people: list[TestPerson]) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(TEST_S)
 @pytest.mark.parametrize("redis", ["", NO_REDIS], ids=["redis", "no_redis"])
 @pytest.mark.parametrize("count", [20, 1], ids=["20_people", "one_person"])
 def test_kills_lose_nothing_long(

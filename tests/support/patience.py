@@ -7,3 +7,5 @@ from typing import Final
 
 CALL_S: Final = 300.0
 """For one call over HTTP, or one command, in seconds."""
+TEST_S: Final = 3600.0
+"""For all that one test waits for, in seconds."""

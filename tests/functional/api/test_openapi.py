@@ -17,6 +17,7 @@ from appliance.api.openapi.document import openapi_document
 from tests.support.appliance.appliance import Appliance, TestPerson
 from tests.support.appliance.backends import TestBackend, backend_of
 from tests.support.documents import pdfs
+from tests.support.patience import TEST_S
 from tests.support.processes.scratch import short_folder
 
 _CASES: Final = 50
@@ -189,7 +190,7 @@ def test_document_called_a_few_times(
 
 
 @pytest.mark.long
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(TEST_S)
 def test_document_called_many_times(
     own: Appliance, things: dict[str, Any], calling: list[str], tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ from tests.support.appliance.backends import (
     upload,
 )
 from tests.support.documents import pdfs
+from tests.support.patience import TEST_S
 
 UPLOADED = 100
 """Documents that come over HTTP, of a thousand."""
@@ -71,10 +72,10 @@ def taken_in(backend: TestBackend, originals: list[bytes]) -> list[str]:
                 uploads.append(str(new.id))
         return uploads
 
-    return backend.appliance.do(take_in, timeout_s=600)
+    return backend.appliance.do(take_in, timeout_s=TEST_S)
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(TEST_S)
 @pytest.mark.parametrize(
     ("database", "count"), [("sqlite", 200), ("postgresql", 1_000)]
 )
