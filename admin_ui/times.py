@@ -8,6 +8,8 @@ from babel.dates import format_timedelta
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.text.civil_time import civil, day_begins, day_ends
 
+_AN_INSTANT: Final = timedelta(seconds=1)
+_NOW: Final = {"es": "ahora", "en": "now"}
 _LOCALES: Final = {"es": "es_AR", "en": "en_GB"}
 
 
@@ -19,6 +21,8 @@ def relative(at: datetime, now: datetime, lang: str) -> str:
         now: the present time.
         lang: `es` or `en`.
     """
+    if abs(at - now) < _AN_INSTANT:
+        return _NOW[lang]
     return format_timedelta(at - now, add_direction=True, locale=_LOCALES[lang])
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import structlog
 
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import FilesAwayError
 from appliance.domain.signing.activation import ActivationFormat
 from appliance.system.pinned_files import PinnedFile, Version
 
@@ -34,7 +34,7 @@ class PinnedFormat:
         """The oldest format that counts; the first one where there is no file.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`: what is there cannot be read or relied
+            FilesAwayError: what is there cannot be read or relied
                 on, or names no format that this release knows.
         """
         try:
@@ -49,7 +49,7 @@ class PinnedFormat:
             # A file that cannot be read is not taken for none, which would let
             # the first format count again.
             _log.error("activation.format_unreadable", path=str(self._file.path))
-            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+            raise FilesAwayError from exc
         return self._oldest
 
 

@@ -21,6 +21,7 @@ from appliance.domain.errors import (
     ApplianceError,
     ErrorCode,
     FieldInvalidError,
+    FilesAwayError,
 )
 from appliance.domain.ids import CredentialId
 from appliance.domain.keys.versioned_secrets import KeySource
@@ -150,8 +151,8 @@ class SigningPasswords:
             owner: the person, for `mark`.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`: its pepper is not in the file, or the
-                stored derivation is none of ours.
+            FilesAwayError: its pepper is not in the file.
+            ApplianceError: `STORE_UNAVAILABLE`: the stored derivation is none of ours.
         """
         if secret.argon2 != ARGON2 or len(secret.salt) != _SALT_BYTES:
             # What is cheaper would leave a cheap mark of the password in the database,
@@ -161,7 +162,8 @@ class SigningPasswords:
         ring = self._peppers.ring()
         pepper = ring.keys.get(secret.pepper_version)
         if pepper is None:
-            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+            _log.error("signing_password.pepper_unknown", person=owner)
+            raise FilesAwayError
         root = PasswordRoot(pepper, secret.salt, secret.argon2)
         wanted = (*(key.id for key in keys), *credentials)
         digest, unlock, mark = await self._slots.run(

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import structlog
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import FilesAwayError
 from appliance.settings import SettingsError, certificate_file
+
+_log = structlog.get_logger(__name__)
 
 
 def read_certificate(path: Path) -> bytes | None:
@@ -15,7 +18,7 @@ def read_certificate(path: Path) -> bytes | None:
         path: of the file.
 
     Raises:
-        ApplianceError: `STORE_UNAVAILABLE`: what is there cannot be read, or may be
+        FilesAwayError: what is there cannot be read, or may be
             written by others than its owner.
     """
     try:
@@ -23,5 +26,6 @@ def read_certificate(path: Path) -> bytes | None:
     except SettingsError as exc:
         if isinstance(exc.__cause__, FileNotFoundError):
             return None
-        raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+        _log.error("ca.certificate_unreadable", path=str(path))
+        raise FilesAwayError from exc
     return made.public_bytes(Encoding.DER)

@@ -11,6 +11,7 @@ from appliance.domain.errors.sentences import (
     CHECK_DIGIT,
     DOCUMENTS_AWAY,
     FAILED_FOR_GOOD,
+    FILES_AWAY,
     OTP_USED,
     SENTENCES,
 )
@@ -290,6 +291,16 @@ class DocumentsAwayError(ApplianceError):
     def __init__(self, reason: str = "") -> None:
         super().__init__(ErrorCode.STORE_UNAVAILABLE, sentence=DOCUMENTS_AWAY)
         self.reason = reason
+
+
+class FilesAwayError(ApplianceError):
+    """A file of keys, pins or certificates cannot be read (503 `STORE_UNAVAILABLE`).
+
+    Which one it is, whoever raises this has logged.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.STORE_UNAVAILABLE, sentence=FILES_AWAY)
 
 
 class DocumentMissingError(ApplianceError):

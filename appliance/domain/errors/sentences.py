@@ -498,6 +498,11 @@ SIGNERS_TOO_MANY: Final = "There are {count} signers; at most {most} can sign in
 
 DOCUMENTS_AWAY: Final = "The store of documents is not available; try again soon."
 """The sentence of `STORE_UNAVAILABLE` where it is not the database."""
+FILES_AWAY: Final = (
+    "A file that the service needs cannot be read: whoever runs it finds which one in "
+    "its log."
+)
+"""The same where it is a file of keys, pins or certificates."""
 FAILED_FOR_GOOD: Final = (
     "The request has failed for good ({code}) and is not tried again: ask for the "
     "signature with a new request."

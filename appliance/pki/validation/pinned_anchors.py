@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from appliance.domain.errors import ApplianceError, ChainRefusedError, ErrorCode
+from appliance.domain.errors import ChainRefusedError, FilesAwayError
 from appliance.pki.validation.certificate_rules import der_of, reading
 from appliance.system.pinned_files import PinnedFile, Version
 
+_log = structlog.get_logger(__name__)
 _PEM: Final = re.compile(
     rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL
 )
@@ -38,7 +40,7 @@ class PinnedAnchors:
         """Every pinned root, DER.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`: the file is there and cannot be read,
+            FilesAwayError: the file is there and cannot be read,
                 or is not to be relied on.
         """
         try:
@@ -49,7 +51,8 @@ class PinnedAnchors:
         except FileNotFoundError:
             self._anchors, self._read_at = (), None
         except OSError as exc:
-            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+            _log.error("anchors.unreadable", path=str(self._file.path))
+            raise FilesAwayError from exc
         return self._anchors
 
 
