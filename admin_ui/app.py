@@ -108,6 +108,7 @@ def _prepare_templates(app: Quart) -> None:
     env.install_gettext_callables(  # type: ignore[attr-defined]  # of jinja2.ext.i18n
         words.say, words.say_many, newstyle=True
     )
+    env.filters["chain_name"] = audit_words.chain_name
     env.filters["cuil"] = format_cuil
     env.filters["in_letters"] = host_in_letters
     env.filters["absolute"] = lambda at: day_and_time(at, words.lang())

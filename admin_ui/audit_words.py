@@ -26,7 +26,7 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.API_KEY_EXPIRING: N_("API key expiring soon"),
     EventKind.DOMAIN_ADDED: N_("Domain allowed"),
     EventKind.DOMAIN_REMOVED: N_("Domain removed"),
-    EventKind.WEBHOOK_DISABLED: N_("Webhook disabled: it gets nothing any more"),
+    EventKind.WEBHOOK_DISABLED: N_("Webhook turned off: it gets nothing any more"),
     EventKind.WEBHOOK_CREATED: N_("Webhook created"),
     EventKind.WEBHOOK_CHANGED: N_("Webhook changed"),
     EventKind.WEBHOOK_ROTATED: N_("Webhook's secret replaced"),
@@ -158,6 +158,16 @@ def event(kind: EventKind) -> str:
         kind: of an audit row.
     """
     return say(EVENTS.get(kind, kind.value))
+
+
+def chain_name(writer: str) -> str:
+    """Name one of the audit's chains in few characters.
+
+    Args:
+        writer: its id. Ids begin with the time at which they were made, so chains that
+            began together differ in what stands last alone.
+    """
+    return writer[-8:]
 
 
 ACTORS: Final = {

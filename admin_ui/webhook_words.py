@@ -43,7 +43,7 @@ EVENTS: Final[dict[WebhookEvent, tuple[str, str]]] = {
     WebhookEvent.KEY_FLAGGED: (_REST, N_("API key exposed")),
     WebhookEvent.KEY_EXPIRING: (_REST, N_("API key expiring soon")),
     WebhookEvent.WEBHOOK_TEST: (_REST, N_("Test event")),
-    WebhookEvent.WEBHOOK_DISABLED: (_REST, N_("Another webhook disabled")),
+    WebhookEvent.WEBHOOK_DISABLED: (_REST, N_("Another webhook turned off")),
 }
 """Subject, and what happened to it."""
 

@@ -44,7 +44,7 @@ async def show() -> Response:
         ("actor", words.say("Who"), lists.plain),
         ("request", words.say("Request"), lists.plain),
         ("integrator", words.say("Integrator"), lists.plain),
-        ("writer", words.say("Process"), lambda value: value[:8]),
+        ("writer", words.say("Process"), audit_words.chain_name),
         ("since", words.say("From"), lists.plain),
         ("until", words.say("Until"), lists.plain),
     ]

@@ -127,7 +127,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "RubricaWebhooksFail": N_(
         "Each integrator's Webhooks page says why its server takes nothing. Tell the "
         "integrator; what waits is sent again by itself, and a webhook that was "
-        "turned off has to be enabled."
+        "turned off has to be turned on again."
     ),
     "RubricaMailFails": N_(
         "The person's or request's page shows what the mail server answered. Run "

@@ -9,6 +9,7 @@ import pytest
 from admin_ui import assets, audit_words, times, words
 from appliance.domain.documents.inspected import FindingKind
 from appliance.domain.errors import ApplianceError
+from appliance.domain.ids import new_id
 from appliance.domain.integrators.integrators import FlagReason
 from appliance.domain.pki.trust_store import ExpiringKind
 from appliance.domain.signing.activation import SIGNING_PASSWORD
@@ -101,6 +102,9 @@ def test_relative_times_are_in_words() -> None:
     assert times.relative(ago, NOON, "es") == "hace 5 minutos"
     assert times.relative(soon, NOON, "es") == "dentro de 3 días"
     assert times.relative(ago, NOON, "en") == "5 minutes ago"
+    just_ended = NOON - timedelta(milliseconds=20)
+    assert times.relative(just_ended, NOON, "es") == "ahora"
+    assert times.relative(NOON, NOON, "en") == "now"
 
 
 def test_day_of_a_filter_begins_in_argentina() -> None:
@@ -146,3 +150,24 @@ def test_every_value_of_a_story_has_a_word() -> None:
     ):
         assert set(audit_words.VALUES[key]) >= {one.value for one in vocabulary}
     assert set(audit_words.VALUES["factors"]) >= {*FACTORS, SIGNING_PASSWORD}
+
+
+def test_chains_that_began_together_have_names_of_their_own() -> None:
+    """Ids begin with the time, which all processes of one start share."""
+    ids = [new_id() for _ in range(500)]
+
+    assert len({each[:8] for each in ids}) <= 2
+    assert len({audit_words.chain_name(each) for each in ids}) == len(ids)
+
+
+def test_webhook_that_is_off_has_one_word() -> None:
+    """It is turned off and on, apagado y encendido, wherever the console says so."""
+    told = {
+        f"{english} = {spanish}"
+        for english, spanish in messages.translated(messages.CATALOGUE).items()
+        if "webhook" in f"{english}{spanish}".lower()
+    }
+
+    assert len(told) > 30
+    others = re.compile(r"deshabilit|desactiv|suspend|disabled|enabled", re.IGNORECASE)
+    assert [each for each in told if others.search(each)] == []
