@@ -662,3 +662,16 @@ ROLES: Final = {
     "admin": N_("Console"),
 }
 """What each process is there for; one of every kind belongs to an installation."""
+_OPERATOR: Final = "operator"
+"""Role of a command, which is no process of an installation."""
+
+
+def role(recorded: str) -> str:
+    """Say what a process is there for, as the record names it.
+
+    Args:
+        recorded: `api`, `operator`, `signing/HOST/2`.
+    """
+    name, *where = recorded.split("/")
+    told = OWN_ROLES[_OPERATOR] if name == _OPERATOR else ROLES.get(name, name)
+    return f"{say(told)} ({', '.join(where)})" if where else say(told)

@@ -18,7 +18,7 @@ from tests.support.documents import pdfs
 from tests.support.documents.field_pdfs import Field, with_fields
 from tests.support.documents.validators import signature_boxes
 
-LOST = "No hay conexión. Probá otra vez."
+LOST = "No hay conexión. Probá de nuevo."
 TRYING = "No hay conexión; seguimos intentando."
 PLACES = "**/embed/api/place"
 

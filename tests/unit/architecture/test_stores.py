@@ -12,6 +12,8 @@ BELOW = tuple(
     f"appliance.{name}"
     for name in (
         *("record", "database", "metrics", "secrets", "system"),
+        # For whom the present work is done: a value, and no use case.
+        "admission.work_owner",
         *("settings", "domain"),
     )
 )

@@ -100,3 +100,15 @@ async def test_states_in_details_have_words(
     del spoken
     for state in vocabulary:
         assert audit_words.value(key, state.value), state
+
+
+@pytest.mark.parametrize(
+    "name", ["api", "embed", "admin", "signing", "chores", "operator"]
+)
+async def test_role_of_a_process_is_in_words(spoken: str, name: str) -> None:
+    """The name that the record has is nobody's word; host and number stand behind."""
+    del spoken
+    told = words.role(name)
+
+    assert told.lower() != name
+    assert words.role(f"{name}/firma-1/2") == f"{told} (firma-1, 2)"
