@@ -28,7 +28,7 @@ from appliance.api import (
     tsa,
     verificar,
 )
-from appliance.api.core import KEY, ApiCore
+from appliance.api.core import KEY
 from appliance.api.integration import batches as integration_batches
 from appliance.api.integration import diagnose as integration_diagnose
 from appliance.api.integration import documents as integration_documents
@@ -39,6 +39,7 @@ from appliance.api.integration import signers as integration_signers
 from appliance.api.integration import signers_for_tests
 from appliance.api.integration import webhooks as integration_webhooks
 from appliance.api.openapi import routes as openapi
+from appliance.bootstrap import ServiceRegistry
 from appliance.domain.vocab import Environment
 from appliance.web import sdk
 from appliance.web.app import create_app, rest_face
@@ -47,7 +48,7 @@ from appliance.web.made_once import MadeOnce
 from appliance.web.server.public_path import PublicPaths, paths_of
 
 
-def create_api(core: ApiCore, known: Container[str] = ()) -> Quart:
+def create_api(core: ServiceRegistry, known: Container[str] = ()) -> Quart:
     """Make the REST API over an open core.
 
     Args:

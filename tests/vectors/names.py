@@ -26,7 +26,6 @@ from sqlalchemy.types import TypeDecorator
 
 import appliance
 from admin_ui import audit_words
-from appliance.api.app import create_api
 from appliance.cli import _EX_PIPE, EX_CONFIG, EX_TEMPFAIL, command_parser
 from appliance.database import rights as granted
 from appliance.database import row_policies, table_version
@@ -55,6 +54,7 @@ from embed.machine import TABLE
 from embed.protocol import MESSAGES, PROTOCOL_VERSION
 from hsm_config.pkcs11 import master_keys, objects, templates
 from hsm_config.provisioning import generation, tsa_keys
+from tests.support.installation.api import create_api
 from tests.support.installation.installation import Installation
 from tests.support.processes.event_loops import run_apart
 from worker import failpoints as crash_points

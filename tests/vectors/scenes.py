@@ -12,7 +12,6 @@ from typing import Any, Final, cast
 
 import pyotp
 
-from appliance.api.app import create_api
 from appliance.domain.errors import (
     ApplianceError,
     CheckDigitError,
@@ -52,7 +51,7 @@ from tests.support.factories.fakes import FakeTasks, request_view
 from tests.support.factories.held_credential import hold
 from tests.support.factories.signing_front import open_front
 from tests.support.factories.signing_host import password_attempts
-from tests.support.installation.api import CUIL, LOGIN_PASSWORD, ApiServices
+from tests.support.installation.api import CUIL, LOGIN_PASSWORD, ApiServices, create_api
 from tests.support.installation.frame import ORIGINS, Frame, init_of
 from tests.support.installation.installation import Installation
 from tests.support.installation.record import (

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import pytest
 
-from appliance.api.app import create_api
 from appliance.api.openapi.document import OPERATIONS
 from appliance.api.openapi.operation import Operation
 from appliance.api.wire.versions import VERSIONED
@@ -21,7 +20,7 @@ from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.webhooks.endpoints import EndpointChange
 from appliance.webhooks.message_queue import MessageQueue
 from tests.support.documents import pdfs
-from tests.support.installation.api import ApiServices, code
+from tests.support.installation.api import ApiServices, code, create_api
 from tests.support.installation.installation import Installation
 
 BASE: Final = "/api/integration"

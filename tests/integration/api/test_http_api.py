@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from appliance.api.app import create_api
 from appliance.domain.ids import PersonId
 from appliance.domain.signing_command import GivenParameters
 from appliance.domain.vocab import RequestState
@@ -26,6 +25,7 @@ from tests.support.installation.api import (
     ApiServices,
     Caller,
     code,
+    create_api,
 )
 from tests.support.installation.installation import Installation
 

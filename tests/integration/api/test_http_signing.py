@@ -11,7 +11,6 @@ import pytest
 from appliance.admission.fair_queue import FairLimits
 from appliance.admission.signing_calls import SigningCalls
 from appliance.admission.work_owner import working_for
-from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.people.person_store import PersonStore
@@ -24,6 +23,7 @@ from tests.support.installation.api import (
     ApiServices,
     Caller,
     code,
+    create_api,
 )
 
 BOUNDARY = "limite"

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from asn1crypto import algos, core, tsp
 
-from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import TaskId
 from appliance.domain.keys.hsm_keys import DigestAlgorithm
@@ -30,7 +29,7 @@ from hsm_config.provisioning.ca_certificates import read_ca, read_root
 from hsm_config.provisioning.init import provision
 from tests.support.factories.fakes import MovingClock
 from tests.support.hsm.hsm_installation import HsmInstallation
-from tests.support.installation.api import ApiServices
+from tests.support.installation.api import ApiServices, create_api
 from tests.support.installation.installation import Installation
 from tests.support.pki.timestamps import DATA, Trusted, openssl, trusting
 from worker.pades.der import encode

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from appliance.api.app import create_api
 from appliance.database import tables
 from appliance.domain.ids import new_id
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.vocab import MessageState, WebhookEvent
-from tests.support.installation.api import ApiServices, code
+from tests.support.installation.api import ApiServices, code, create_api
 
 PATH = "/api/integration/webhooks"
 URL = "https://app.example/rubrica"

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from appliance.api.app import create_api
 from appliance.database import tables
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.integrators.integrators import Integrators
-from tests.support.installation.api import ApiServices, code
+from tests.support.installation.api import ApiServices, code, create_api
 
 BASE = "/api/integration/"
 NEW = ("POST", f"{BASE}session/new")

@@ -11,7 +11,6 @@ from quart import Response
 from quart.typing import TestClientProtocol as HttpClient
 
 from appliance.api import enrolment
-from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId
 from appliance.domain.integrators.integrators import Invitation
@@ -26,7 +25,13 @@ from appliance.pki.revocation_pins import RevocationPins
 from appliance.requests.waiting_documents import Waiting
 from appliance.web import i18n
 from tests.support.faces.enrolment_page import opening_of, pin_of, seed_of
-from tests.support.installation.api import BASE_URL, CUIL, EMAIL, ApiServices
+from tests.support.installation.api import (
+    BASE_URL,
+    CUIL,
+    EMAIL,
+    ApiServices,
+    create_api,
+)
 
 LOGIN, SIGNING = "una clave de ingreso", "una clave de firma"
 _HERE = Path(__file__).resolve().parents[3] / "appliance" / "api"

@@ -12,7 +12,6 @@ from typing import Any, Final, cast
 import pyotp
 import pytest
 
-from appliance.api.app import create_api
 from appliance.api.wire import signers_for_tests as wire
 from appliance.database import tables
 from appliance.domain.clock import SystemClock
@@ -43,7 +42,7 @@ from appliance.keys.credential_store import CredentialStore
 from appliance.keys.hsm_task_store import HsmTaskStore
 from appliance.people.person_store import PersonStore
 from tests.support.documents import pdfs
-from tests.support.installation.api import ApiServices
+from tests.support.installation.api import ApiServices, create_api
 from tests.support.installation.installation import Installation
 from tests.support.installation.record import new_credential
 from worker.signing.document_signer import DocumentSigner

@@ -19,7 +19,6 @@ from cryptography.x509.oid import NameOID
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from appliance.api.app import create_api
 from appliance.domain.ids import CredentialId, TaskId, new_id
 from appliance.domain.pki.certificates import CertificateRecord, Crl, OcspAnswer
 from appliance.domain.vocab import (
@@ -34,7 +33,7 @@ from appliance.pki.ca_certificates import read_authority
 from appliance.pki.certificate_store import CertificateStore
 from appliance.pki.publication_store import PublicationStore
 from appliance.pki.revocation_store import RevocationStore
-from tests.support.installation.api import ApiServices
+from tests.support.installation.api import ApiServices, create_api
 from tests.support.installation.installation import Installation
 from tests.support.installation.record import new_credential
 from tests.support.processes.event_loops import run_apart

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from quart.typing import TestClientProtocol as Client
 
-from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import (
@@ -19,7 +18,7 @@ from appliance.keys.credential_store import CredentialStore
 from appliance.people.person_store import PersonStore
 from appliance.pki.validation.trust_store import RevocationPinStore
 from tests.support.factories.held_credential import hold
-from tests.support.installation.api import CUIL, ApiServices
+from tests.support.installation.api import CUIL, ApiServices, create_api
 from tests.support.installation.installation import Installation
 
 COMPROMISE = RevocationReason.KEY_COMPROMISE

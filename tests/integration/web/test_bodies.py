@@ -9,13 +9,17 @@ import pytest
 from quart import Quart, request
 from quart.typing import TestClientProtocol as Client
 
-from appliance.api.app import create_api
 from appliance.web.app import create_app
 from appliance.web.auth import public
 from appliance.web.body import Budget, Held, read_object
 from appliance.web.server import exchange
 from appliance.web.server.exchange import ArrivingBody
-from tests.support.installation.api import API, ApiServices, shorten_body_timeout
+from tests.support.installation.api import (
+    API,
+    ApiServices,
+    create_api,
+    shorten_body_timeout,
+)
 from tests.support.installation.installation import Installation
 
 JSON = {"Content-Type": "application/json"}

@@ -12,10 +12,9 @@ from urllib.parse import unquote, urldefrag, urljoin
 import pytest
 from quart.typing import TestClientProtocol as HttpClient
 
-from appliance.api.app import create_api
 from appliance.developer_docs.pages import PAGES
 from appliance.domain.errors import ErrorCode
-from tests.support.installation.api import ApiServices
+from tests.support.installation.api import ApiServices, create_api
 from tests.support.installation.installation import Installation
 
 BROWSER: Final = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}

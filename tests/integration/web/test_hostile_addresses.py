@@ -13,14 +13,13 @@ import pytest
 from quart import Quart
 
 from admin_ui.session import COOKIE
-from appliance.api.app import create_api
 from appliance.domain.text.urls import read_address
 from appliance.settings import RevocationSettings
 from appliance.settings.pki import ExternalTsaSettings
 from appliance.settings.web import WebSettings
 from appliance.system.http_client import BadAnswerError
 from tests.support.browsers.demo_site import running_demo_site
-from tests.support.installation.api import ApiServices
+from tests.support.installation.api import ApiServices, create_api
 from tests.support.installation.console import NAME, PASSWORD, Console
 from tests.support.installation.frame import Frame
 from tests.support.installation.installation import Installation

@@ -13,13 +13,13 @@ from quart.typing import TestClientProtocol as Client
 from quart.typing import TestHTTPConnectionProtocol as Connection
 from structlog.testing import capture_logs
 
-from appliance.api.app import create_api
 from appliance.web import auth, request_log
 from tests.support.factories.fakes import request_view
 from tests.support.installation.api import (
     CUIL,
     ORIGIN,
     ApiServices,
+    create_api,
     shorten_body_timeout,
 )
 from tests.support.installation.installation import Installation

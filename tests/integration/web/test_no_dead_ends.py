@@ -9,10 +9,9 @@ import pytest
 from quart import Quart, g
 
 from appliance.api import ayuda, pages
-from appliance.api.app import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.web import i18n
-from tests.support.installation.api import API
+from tests.support.installation.api import API, create_api
 from tests.support.installation.installation import Installation
 
 _CONTACT: Final = "Mesa de ayuda, interno 12"

@@ -17,7 +17,6 @@ import pytest
 from quart.typing import TestClientProtocol as HttpClient
 
 from appliance.api import pages as api_pages
-from appliance.api.app import create_api
 from appliance.database import tables
 from appliance.developer_docs.pages import PAGES
 from appliance.documents.document_store import DocumentStore
@@ -37,7 +36,7 @@ from tests.support.faces.enrolment_page import opening_of, seed_of
 from tests.support.faces.page_matrix import PageMatrix, Way, template_files
 from tests.support.factories.fake_sandbox import NamedSignatures
 from tests.support.factories.held_credential import hold
-from tests.support.installation.api import API, CUIL, ApiServices, open_api
+from tests.support.installation.api import API, CUIL, ApiServices, create_api, open_api
 from tests.support.installation.installation import Installation
 from tests.support.installation.record import (
     CERTIFICATE,

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from quart.typing import TestClientProtocol as HttpClient
 
-from appliance.api.app import create_api
 from appliance.domain.vocab import VouchedBy
-from tests.support.installation.api import CUIL, EMAIL, ApiServices
+from tests.support.installation.api import CUIL, EMAIL, ApiServices, create_api
 from tests.support.installation.installation import Installation
 
 BROWSER = {

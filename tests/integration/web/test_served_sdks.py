@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from quart.typing import TestClientProtocol as Client
 
-from appliance.api.app import create_api
 from appliance.web import sdk
-from tests.support.installation.api import ApiServices, code
+from tests.support.installation.api import ApiServices, code, create_api
 
 KINDS = {
     ".js": "text/javascript; charset=utf-8",

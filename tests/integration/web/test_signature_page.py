@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from appliance.api.app import create_api
 from appliance.api.verificar import EXAMINED_PER_MINUTE
 from appliance.database import tables
 from appliance.domain.documents.verification import VerificationReport
@@ -23,7 +22,7 @@ from appliance.people.person_store import PersonStore
 from appliance.signing import signature_proof
 from appliance.signing.claims import Publication
 from tests.support.factories.fake_sandbox import NamedSignatures
-from tests.support.installation.api import ApiServices
+from tests.support.installation.api import ApiServices, create_api
 from tests.support.installation.installation import Installation
 from tests.support.installation.record import CERTIFICATE, keyed, prepared, signed_view
 

@@ -9,12 +9,13 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pyotp
 from quart import Quart
 
-from appliance.api.app import create_api
+from appliance.api import app
+from appliance.bootstrap import ServiceRegistry
 from appliance.documents.document_store import DocumentStore
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
 from appliance.domain.people.identity import (
@@ -72,6 +73,11 @@ def shorten_body_timeout(app: Quart) -> None:
     """Have a face wait for a tenth of a second for a body."""
     limits = app.extensions["rubrica.limits"]
     app.extensions["rubrica.limits"] = replace(limits, timeout_s=0.1)
+
+
+def create_api(services: "ApiServices") -> Quart:
+    """Make the API over services of which some are doubles."""
+    return app.create_api(cast("ServiceRegistry", services))
 
 
 @dataclass(frozen=True)
