@@ -1,0 +1,1 @@
+"""The services of a face, feature by feature: what each is made of."""
