@@ -1,9 +1,14 @@
 """Sign-in: a password, then a code, then an access token."""
 
+from http import HTTPStatus
+
 from quart import Blueprint, Response
 
 from appliance.api.core import core
+from appliance.api.openapi.endpoint import endpoint, in_json
+from appliance.api.openapi.operation import Caller, Told
 from appliance.api.wire import answers, requests
+from appliance.domain.errors import ErrorCode
 from appliance.web import body
 from appliance.web.auth import public
 from appliance.web.responses import json_response
@@ -12,6 +17,15 @@ from appliance.web.server.client_address import client_address
 blueprint = Blueprint("auth", __name__)
 
 
+@endpoint(
+    "logIn",
+    "POST /auth/login",
+    "User and password give a login token",
+    Told(HTTPStatus.OK, answers.LoginAnswer),
+    {ErrorCode.LOGIN_FAILED, ErrorCode.RATE_LIMITED},
+    caller=Caller.ANYBODY,
+    body=in_json(requests.Login),
+)
 @blueprint.post("/auth/login")
 @public
 async def login() -> Response:
@@ -28,6 +42,15 @@ async def login() -> Response:
     return json_response(answer)
 
 
+@endpoint(
+    "showCode",
+    "POST /auth/otp",
+    "Login token and code give an access token",
+    Told(HTTPStatus.OK, answers.TokenAnswer),
+    {ErrorCode.LOGIN_FAILED, ErrorCode.OTP_INVALID, ErrorCode.RATE_LIMITED},
+    caller=Caller.ANYBODY,
+    body=in_json(requests.OneTimeCode),
+)
 @blueprint.post("/auth/otp")
 @public
 async def otp() -> Response:

@@ -8,12 +8,23 @@ from http import HTTPStatus
 from quart import Blueprint, Response
 
 from appliance.api.core import core
+from appliance.api.openapi import codes
+from appliance.api.openapi.endpoint import endpoint, in_json
+from appliance.api.openapi.operation import Told
 from appliance.api.wire import requests
 from appliance.web import auth, body
 
 blueprint = Blueprint("clave", __name__)
 
 
+@endpoint(
+    "changePassword",
+    "POST /credenciales/clave",
+    "Another signing password",
+    Told(HTTPStatus.NO_CONTENT),
+    {*codes.PASSWORD, *codes.FRESH},
+    body=in_json(requests.PasswordChange),
+)
 @blueprint.post("/credenciales/clave")
 async def change_password() -> Response:
     """`POST /credenciales/clave`: 204 once the new one holds for every key."""

@@ -12,6 +12,10 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from quart import Blueprint, Response
 
 from appliance.api.core import core
+from appliance.api.openapi import codes
+from appliance.api.openapi.endpoint import endpoint, in_json
+from appliance.api.openapi.operation import Told
+from appliance.api.wire import answers, credentials, webhooks
 from appliance.api.wire import credentials as wire
 from appliance.api.wire.fields import Body
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -32,6 +36,12 @@ _PEM: Final = "application/pem-certificate-chain"
 """The certificate, then its chain. Source: RFC 8555, 9.1."""
 
 
+@endpoint(
+    "listCredentials",
+    "GET /credenciales",
+    "The signer's credentials",
+    Told(HTTPStatus.OK, answers.Credential, is_list=True),
+)
 @blueprint.get("/credenciales")
 async def list_credentials() -> Response:
     """`GET /credenciales`: a JSON array, newest first."""
@@ -41,6 +51,18 @@ async def list_credentials() -> Response:
     return json_response([wire.element(each, now) for each in held if each.is_readable])
 
 
+@endpoint(
+    "getCertificate",
+    "GET /credenciales/{credencialId}/certificado",
+    "A certificate, to be saved",
+    Told(
+        HTTPStatus.OK,
+        media_type="application/pem-certificate-chain",
+        also=("application/pkix-cert",),
+        headers=("Content-Disposition",),
+    ),
+    {ErrorCode.CREDENTIAL_NOT_FOUND},
+)
 @blueprint.get("/credenciales/<credencial>/certificado")
 async def download_certificate(credencial: str) -> Response:
     """`GET /credenciales/{id}/certificado`: PEM with its chain, or DER by Accept.
@@ -58,6 +80,14 @@ async def download_certificate(credencial: str) -> Response:
     return file_response(_pem(view), _PEM, f"{name}.pem")
 
 
+@endpoint(
+    "revokeCredential",
+    "POST /credenciales/{credencialId}/revocar",
+    "Revoke a credential, for good",
+    Told(HTTPStatus.ACCEPTED, answers.Credential),
+    {ErrorCode.CREDENTIAL_NOT_FOUND, *codes.FRESH, ErrorCode.CREDENTIAL_STATE},
+    body=in_json(credentials.Revocation),
+)
 @blueprint.post("/credenciales/<credencial>/revocar")
 async def revoke(credencial: str) -> Response:
     """`POST /credenciales/{id}/revocar`: for good, from this moment on."""
@@ -69,6 +99,26 @@ async def revoke(credencial: str) -> Response:
     return json_response(wire.element(view, core().clock.now()), HTTPStatus.ACCEPTED)
 
 
+@endpoint(
+    "requestCertificate",
+    "POST /credenciales/{credencialId}/csr",
+    "A certificate signing request of the key",
+    Told(
+        HTTPStatus.OK,
+        media_type="application/x-pem-file",
+        headers=("Content-Disposition",),
+    ),
+    {
+        ErrorCode.CREDENTIAL_NOT_FOUND,
+        *codes.FRESH,
+        *codes.PASSWORD,
+        *codes.TASK,
+        ErrorCode.ACTIVATION_EXPIRED,
+        ErrorCode.CREDENTIAL_STATE,
+        ErrorCode.PERSON_NOT_FOUND,
+    },
+    body=in_json(credentials.Password),
+)
 @blueprint.post("/credenciales/<credencial>/csr")
 async def request_certificate(credencial: str) -> Response:
     """`POST /credenciales/{id}/csr`: what an outside CA is asked with, PKCS#10."""
@@ -80,6 +130,21 @@ async def request_certificate(credencial: str) -> Response:
     return file_response(pem, _CSR, f"solicitud-{credencial}.csr")
 
 
+@endpoint(
+    "importChain",
+    "POST /credenciales/{credencialId}/cadena",
+    "Take the certificate that an outside CA issued",
+    Told(HTTPStatus.OK, answers.Credential),
+    {
+        ErrorCode.CREDENTIAL_NOT_FOUND,
+        *codes.FRESH,
+        *codes.CHAIN,
+        ErrorCode.ALREADY_EXISTS,
+        ErrorCode.BUSY,
+        ErrorCode.CREDENTIAL_STATE,
+    },
+    body=in_json(credentials.Chain),
+)
 @blueprint.post("/credenciales/<credencial>/cadena")
 async def import_chain(credencial: str) -> Response:
     """`POST /credenciales/{id}/cadena`: the chain that an outside CA issued."""
@@ -91,6 +156,14 @@ async def import_chain(credencial: str) -> Response:
     return json_response(wire.element(view, core().clock.now()))
 
 
+@endpoint(
+    "newRevocationPin",
+    "POST /credenciales/pin-de-revocacion",
+    "A new revocation PIN",
+    Told(HTTPStatus.OK, answers.PinAnswer),
+    {*codes.FRESH, ErrorCode.PERSON_NOT_FOUND, ErrorCode.PERSON_STATE},
+    body=in_json(webhooks.Nothing),
+)
 @blueprint.post("/credenciales/pin-de-revocacion")
 async def new_pin() -> Response:
     """`POST /credenciales/pin-de-revocacion`: a new PIN; the earlier one is over."""

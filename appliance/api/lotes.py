@@ -11,7 +11,11 @@ from quart import Blueprint, Response
 
 from appliance.api import pages, rate_headers
 from appliance.api.core import core
-from appliance.api.wire import query, representations, requests
+from appliance.api.openapi import codes, parameters
+from appliance.api.openapi.endpoint import endpoint, in_json
+from appliance.api.openapi.operation import Told
+from appliance.api.wire import answers, query, representations, requests
+from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.requests.signing_batch import BatchOutcome
 from appliance.web import auth, body, i18n, request_log
@@ -23,6 +27,23 @@ _RETRY_S: Final = 2
 """`Retry-After` while it goes on."""
 
 
+@endpoint(
+    "signSeveral",
+    "POST /solicitudes/firmar/lote",
+    "One signing command for several requests, or a whole batch",
+    (
+        Told(HTTPStatus.OK, answers.BatchAnswer, may_have=parameters.RATES),
+        Told(
+            HTTPStatus.ACCEPTED,
+            answers.BatchAnswer,
+            headers=("Location", "Retry-After"),
+            may_have=parameters.RATES,
+        ),
+    ),
+    {*codes.SIGNING, *codes.FRESH, *codes.PLACED, ErrorCode.LOTE_NOT_FOUND},
+    query=(parameters.IDEMPOTENCY_KEY,),
+    body=in_json((requests.SignSeveralBody, requests.SignBatchBody)),
+)
 @blueprint.post("/solicitudes/firmar/lote")
 async def sign_all() -> Response:
     """`POST /solicitudes/firmar/lote`: one command for several requests."""
@@ -40,6 +61,13 @@ async def sign_all() -> Response:
     return await begun(outcome, signer.actor)
 
 
+@endpoint(
+    "getSigningProgress",
+    "GET /solicitudes/lotes/{ordenId}",
+    "How a signing command for several requests goes on",
+    Told(HTTPStatus.OK, answers.BatchAnswer, may_have=("Retry-After",)),
+    {ErrorCode.LOTE_NOT_FOUND},
+)
 @blueprint.get("/solicitudes/lotes/<lote>")
 async def show_progress(lote: str) -> Response:
     """`GET /solicitudes/lotes/{id}`: how many ended, and each one's result."""

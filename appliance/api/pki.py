@@ -15,6 +15,9 @@ from quart import Blueprint, Response, current_app, request
 
 from appliance.admission.address_rates import AddressRate
 from appliance.api.core import core
+from appliance.api.openapi.endpoint import endpoint, in_bytes, published_endpoint
+from appliance.api.openapi.operation import Caller, Told
+from appliance.domain.errors import ErrorCode
 from appliance.pki.ocsp_responder import Issuer, OcspRefusal, Published
 from appliance.web.auth import public
 from appliance.web.body import read_bytes
@@ -44,6 +47,12 @@ async def _count() -> None:
     cast("AddressRate", current_app.extensions[RATE]).count(client_address())
 
 
+@published_endpoint(
+    "getRootCertificate",
+    "GET /pki/root.cer",
+    "Certificate of the internal CA's root",
+    "application/pkix-cert",
+)
 @blueprint.get("/root.cer")
 @public
 async def root_certificate() -> Response:
@@ -51,6 +60,12 @@ async def root_certificate() -> Response:
     return _certificate(Issuer.ROOT)
 
 
+@published_endpoint(
+    "getCaCertificate",
+    "GET /pki/ca.cer",
+    "Certificate of the CA that issues",
+    "application/pkix-cert",
+)
 @blueprint.get("/ca.cer")
 @public
 async def ca_certificate() -> Response:
@@ -58,6 +73,9 @@ async def ca_certificate() -> Response:
     return _certificate(Issuer.CA)
 
 
+@published_endpoint(
+    "getRootCrl", "GET /pki/root.crl", "What the root revoked", "application/pkix-crl"
+)
 @blueprint.get("/root.crl")
 @public
 async def root_crl() -> Response:
@@ -65,6 +83,9 @@ async def root_crl() -> Response:
     return _published(await core().status_answers.crl(Issuer.ROOT), _CRL)
 
 
+@published_endpoint(
+    "getCaCrl", "GET /pki/ca.crl", "What the CA revoked", "application/pkix-crl"
+)
 @blueprint.get("/ca.crl")
 @public
 async def ca_crl() -> Response:
@@ -72,6 +93,18 @@ async def ca_crl() -> Response:
     return _published(await core().status_answers.crl(Issuer.CA), _CRL)
 
 
+@endpoint(
+    "askStatus",
+    "POST /pki/ocsp",
+    "The status of one certificate",
+    (
+        Told(HTTPStatus.OK, media_type="application/ocsp-response"),
+        Told(HTTPStatus.NOT_MODIFIED, headers=("ETag",)),
+    ),
+    {ErrorCode.HSM_UNAVAILABLE, ErrorCode.NOT_FOUND, ErrorCode.RATE_LIMITED},
+    caller=Caller.ANYBODY,
+    body=in_bytes("application/ocsp-request"),
+)
 @blueprint.post("/ocsp")
 @public
 async def ocsp_post() -> Response:
@@ -79,6 +112,17 @@ async def ocsp_post() -> Response:
     return await _answer(await read_bytes((REQUEST, OCTETS), _REQUEST_BYTES))
 
 
+@endpoint(
+    "getStatus",
+    "GET /pki/ocsp/{consulta}",
+    "The status of one certificate, for caches",
+    (
+        Told(HTTPStatus.OK, media_type="application/ocsp-response"),
+        Told(HTTPStatus.NOT_MODIFIED, headers=("ETag",)),
+    ),
+    {ErrorCode.HSM_UNAVAILABLE, ErrorCode.NOT_FOUND, ErrorCode.RATE_LIMITED},
+    caller=Caller.ANYBODY,
+)
 @blueprint.get("/ocsp/<path:encoded>")
 @public
 async def ocsp_get(encoded: str) -> Response:

@@ -6,6 +6,9 @@ from typing import Final
 from quart import Blueprint, Response, request
 
 from appliance.api.core import core
+from appliance.api.openapi.endpoint import endpoint
+from appliance.api.openapi.operation import Caller, Told
+from appliance.api.wire import answers
 from appliance.settings.web import INSTALLATION_HEADER
 from appliance.web.auth import public
 from appliance.web.responses import json_response
@@ -15,6 +18,18 @@ blueprint = Blueprint("public", __name__)
 OK: Final = "ok"
 
 
+@endpoint(
+    "getPublicKeys",
+    "GET /.well-known/jwks.json",
+    "Keys that sign access tokens",
+    Told(
+        HTTPStatus.OK,
+        answers.PublicKeys,
+        media_type="application/jwk-set+json",
+        headers=("Cache-Control",),
+    ),
+    caller=Caller.ANYBODY,
+)
 @blueprint.get("/.well-known/jwks.json")
 @public
 async def jwks() -> Response:
@@ -27,6 +42,13 @@ async def jwks() -> Response:
     return response
 
 
+@endpoint(
+    "isAlive",
+    "GET /healthz",
+    "This process answers",
+    Told(HTTPStatus.OK, answers.Alive),
+    caller=Caller.ANYBODY,
+)
 @blueprint.get("/healthz")
 @public
 async def healthz() -> Response:
@@ -34,6 +56,16 @@ async def healthz() -> Response:
     return json_response({"status": OK})
 
 
+@endpoint(
+    "isReady",
+    "GET /readyz",
+    "Everything that signing needs works",
+    (
+        Told(HTTPStatus.OK, answers.Ready),
+        Told(HTTPStatus.SERVICE_UNAVAILABLE, answers.Unready, headers=("Retry-After",)),
+    ),
+    caller=Caller.ANYBODY,
+)
 @blueprint.get("/readyz")
 @public
 async def readyz() -> Response:

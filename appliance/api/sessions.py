@@ -4,6 +4,7 @@ Never for a browser: it answers no CORS, and a call that shows marks of one is
 refused and its key flagged. Nothing of the address or the body is logged.
 """
 
+from http import HTTPStatus
 from typing import Final
 
 from quart import Blueprint, Response, request
@@ -11,6 +12,8 @@ from quart import Blueprint, Response, request
 from appliance.api import rate_headers
 from appliance.api.core import core
 from appliance.api.integration.caller import is_browser, refuse_key_in_url
+from appliance.api.openapi.endpoint import endpoint
+from appliance.api.openapi.operation import Caller, Parameter, Told
 from appliance.api.wire import answers, representations
 from appliance.api.wire.query import QueryInvalidError
 from appliance.domain.errors import (
@@ -19,7 +22,7 @@ from appliance.domain.errors import (
     ErrorCode,
     FieldMissingError,
 )
-from appliance.domain.integrators.api_keys import LOOKS_LIKE_ONE
+from appliance.domain.integrators.api_keys import LOOKS_LIKE_ONE, ApiKeyScope
 from appliance.web import body
 from appliance.web.auth import public
 from appliance.web.responses import json_response
@@ -31,6 +34,21 @@ BODY_BYTES: Final = 65_536
 """What is taken of a body, to be forgotten (decisions "body at session/new")."""
 
 
+@endpoint(
+    "newSession",
+    "POST /api/integration/session/new",
+    "A session token for the iframe",
+    Told(HTTPStatus.OK, answers.SessionAnswer),
+    {
+        ErrorCode.FIELD_MISSING,
+        ErrorCode.QUERY_INVALID,
+        ErrorCode.BODY_TOO_LARGE,
+        ErrorCode.BODY_TIMEOUT,
+    },
+    caller=Caller.SESSION_KEY,
+    query=(Parameter("id", {"type": "string"}, is_required=True),),
+    scope=ApiKeyScope.SESSIONS_WRITE,
+)
 @blueprint.post("/api/integration/session/new")
 @public
 async def new_session() -> Response:

@@ -12,6 +12,9 @@ from quart import Blueprint, Response, request
 
 from appliance.api import pages, rate_headers
 from appliance.api.core import core
+from appliance.api.openapi import codes, parameters
+from appliance.api.openapi.endpoint import LISTED_STATES, PDF_FILE, endpoint, in_json
+from appliance.api.openapi.operation import BodyIn, Caller, Parameter, Sent, Told
 from appliance.api.wire import answers, query, representations, requests
 from appliance.documents.document_bytes import sha256_of
 from appliance.domain.documents.inspected import signed_name
@@ -31,6 +34,7 @@ from appliance.web import (
     i18n,
     request_log,
 )
+from appliance.web.body import MULTIPART
 from appliance.web.document_response import document_response
 from appliance.web.responses import JSON, PDF, file_response, json_response
 
@@ -41,6 +45,20 @@ _RETRY_S: Final = 2
 _PNG: Final = "image/png"
 
 
+@endpoint(
+    "listSignerRequests",
+    "GET /solicitudes",
+    "The signer's requests",
+    Told(
+        HTTPStatus.OK,
+        answers.SignerRequest,
+        is_list=True,
+        may_have=("Link", *parameters.RATES),
+    ),
+    {ErrorCode.RATE_LIMITED},
+    query=(parameters.one_of("estado", LISTED_STATES), *parameters.PAGE),
+    is_strict=True,
+)
 @blueprint.get("/solicitudes")
 async def list_requests() -> Response:
     """`GET /solicitudes`: a bare JSON array, newest first."""
@@ -63,6 +81,13 @@ async def list_requests() -> Response:
     return response
 
 
+@endpoint(
+    "getSignerRequest",
+    "GET /solicitudes/{solicitudId}",
+    "One request, with what to know before signing",
+    Told(HTTPStatus.OK, answers.SignerRequestDetail, headers=("ETag",)),
+    {ErrorCode.SOLICITUD_NOT_FOUND},
+)
 @blueprint.get("/solicitudes/<digits:solicitud>")
 async def show_request(solicitud: str) -> Response:
     """`GET /solicitudes/{id}`: all of one request; its ETag serves If-Match."""
@@ -76,6 +101,14 @@ async def show_request(solicitud: str) -> Response:
     return _tagged(json_response(told), view)
 
 
+@endpoint(
+    "getSignerOriginal",
+    "GET /solicitudes/{solicitudId}/original",
+    "The PDF to be signed",
+    parameters.DOCUMENT,
+    {ErrorCode.SOLICITUD_NOT_FOUND, ErrorCode.RANGE_UNSATISFIABLE},
+    query=parameters.RANGES,
+)
 @blueprint.get("/solicitudes/<digits:solicitud>/original")
 async def download_original(solicitud: str) -> Response:
     """`GET /solicitudes/{id}/original`: the PDF to be signed."""
@@ -86,6 +119,34 @@ async def download_original(solicitud: str) -> Response:
     return document_response(pdf, view.document_name, view.sha256)
 
 
+@endpoint(
+    "download",
+    "GET /solicitudes/{solicitudId}/documento",
+    "The signed PDF",
+    (
+        Told(
+            HTTPStatus.OK,
+            answers.SignedAnswer,
+            also=(PDF,),
+            is_file=True,
+            may_have=("ETag", "Content-Disposition", "Accept-Ranges"),
+        ),
+        parameters.PART,
+    ),
+    {
+        ErrorCode.SOLICITUD_NOT_FOUND,
+        ErrorCode.RANGE_UNSATISFIABLE,
+        ErrorCode.NOT_SIGNED_YET,
+        ErrorCode.STATE,
+        ErrorCode.QUERY_INVALID,
+    },
+    caller=Caller.LINK_OR_BEARER,
+    query=(
+        Parameter("clave", {"type": "string"}),
+        parameters.VERSION,
+        *parameters.RANGES,
+    ),
+)
 @blueprint.get("/solicitudes/<digits:solicitud>/documento")
 @auth.public
 async def download_signed(solicitud: str) -> Response:
@@ -119,6 +180,25 @@ async def download_signed(solicitud: str) -> Response:
     return _signed_file(view, pdf)
 
 
+@endpoint(
+    "preview",
+    "POST /solicitudes/{solicitudId}/vista-previa",
+    "Where the stamp would lie, and the page with it",
+    Told(
+        HTTPStatus.OK,
+        answers.PreviewAnswer,
+        also=("image/png",),
+        may_have=("Content-Disposition",),
+    ),
+    {
+        ErrorCode.SOLICITUD_NOT_FOUND,
+        *codes.PLACED,
+        ErrorCode.PRESET_FIXED,
+        ErrorCode.STATE,
+        ErrorCode.PDF_MALFORMED,
+    },
+    body=in_json(requests.Parameters),
+)
 @blueprint.post("/solicitudes/<digits:solicitud>/vista-previa")
 async def preview(solicitud: str) -> Response:
     """`POST /solicitudes/{id}/vista-previa`: the stamp's box and the page."""
@@ -131,6 +211,14 @@ async def preview(solicitud: str) -> Response:
     return json_response(representations.preview(made, i18n.requested()))
 
 
+@endpoint(
+    "reject",
+    "POST /solicitudes/{solicitudId}/rechazar",
+    "The signer refuses",
+    Told(HTTPStatus.OK, answers.RejectedRequest),
+    {ErrorCode.SOLICITUD_NOT_FOUND, ErrorCode.STATE, ErrorCode.IN_PROGRESS},
+    body=in_json(requests.Rejection),
+)
 @blueprint.post("/solicitudes/<digits:solicitud>/rechazar")
 async def reject(solicitud: str) -> Response:
     """`POST /solicitudes/{id}/rechazar`: the signer refuses, with a reason."""
@@ -145,6 +233,56 @@ def _demand_room() -> None:
     core().signing_calls.demand_room()
 
 
+@endpoint(
+    "sign",
+    "POST /solicitudes/firmar",
+    "The signing command",
+    (
+        Told(
+            HTTPStatus.OK,
+            answers.SignedAnswer,
+            also=(PDF,),
+            may_have=(
+                "ETag",
+                "Content-Disposition",
+                "Accept-Ranges",
+                *parameters.RATES,
+            ),
+        ),
+        Told(
+            HTTPStatus.ACCEPTED,
+            answers.StillSigning,
+            headers=("Location", "Retry-After"),
+            may_have=parameters.RATES,
+        ),
+    ),
+    {
+        *codes.SIGNING,
+        *codes.FRESH,
+        *codes.PLACED,
+        *codes.EXAMINED,
+        ErrorCode.ALREADY_SIGNED,
+        ErrorCode.DOCUMENT_CHANGED,
+        ErrorCode.DOCUMENT_MISMATCH,
+        ErrorCode.NOT_SIGNED_YET,
+        ErrorCode.PRESET_FIXED,
+        ErrorCode.STILL_SIGNING,
+    },
+    query=(parameters.IDEMPOTENCY_KEY, parameters.IF_MATCH),
+    body=BodyIn(
+        {
+            JSON: Sent(requests.SignBody),
+            MULTIPART: Sent(
+                {
+                    "type": "object",
+                    "properties": {"file": PDF_FILE, "options": requests.SignBody},
+                    "required": ["file", "options"],
+                    "additionalProperties": False,
+                }
+            ),
+        }
+    ),
+)
 @blueprint.post("/solicitudes/firmar")
 @body.brings_document
 @auth.before_record(_demand_room)

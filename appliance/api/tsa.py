@@ -3,12 +3,15 @@
 Source: RFC 3161, 3.4 (over HTTP).
 """
 
+from http import HTTPStatus
 from typing import Final, cast
 
 from quart import Blueprint, Response, current_app
 
 from appliance.admission.address_rates import AddressRate
 from appliance.api.core import core
+from appliance.api.openapi.endpoint import endpoint, in_bytes
+from appliance.api.openapi.operation import Caller, Told
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.web.auth import public
 from appliance.web.body import read_bytes
@@ -24,6 +27,15 @@ REPLY: Final = "application/timestamp-reply"
 _QUERY_BYTES: Final = 4096
 
 
+@endpoint(
+    "timestamp",
+    "POST /tsa",
+    "A timestamp (RFC 3161), where it is switched on",
+    Told(HTTPStatus.OK, media_type="application/timestamp-reply"),
+    {ErrorCode.NOT_FOUND, ErrorCode.RATE_LIMITED, ErrorCode.TSA_UNAVAILABLE},
+    caller=Caller.ANYBODY,
+    body=in_bytes("application/timestamp-query"),
+)
 @blueprint.post("/tsa")
 @public
 async def stamp() -> Response:

@@ -14,7 +14,17 @@ from appliance.api import rate_headers
 from appliance.api.core import core
 from appliance.api.integration.caller import caller
 from appliance.api.integration.requests import cancellation
-from appliance.api.wire import batches, query, requests
+from appliance.api.openapi import codes, parameters
+from appliance.api.openapi.endpoint import (
+    DOCUMENTS_IN_JSON,
+    PDF_FILE,
+    backend_endpoint,
+    in_json,
+    page_of,
+    parts,
+)
+from appliance.api.openapi.operation import BodyIn, Sent, Told
+from appliance.api.wire import backend_answers, batches, processes, query, requests
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestBatchId
 from appliance.domain.integrators.api_keys import ApiKeyScope
@@ -27,6 +37,7 @@ from appliance.domain.vocab import BatchState
 from appliance.integration.requests.order import BatchOrder
 from appliance.web import body, i18n, request_log
 from appliance.web.auth import public
+from appliance.web.body import MULTIPART
 from appliance.web.responses import JSON, json_response
 
 blueprint = Blueprint("integration_batches", __name__)
@@ -36,6 +47,26 @@ _RETRY_S: Final = 2
 """`Retry-After` while a batch is prepared."""
 
 
+@backend_endpoint(
+    "createBatch",
+    "POST /batches",
+    "Ask one person to sign many documents",
+    ApiKeyScope.REQUESTS_WRITE,
+    Told(
+        HTTPStatus.ACCEPTED,
+        backend_answers.BatchDetailed,
+        headers=("Location",),
+        may_have=("Idempotent-Replayed", "Retry-After"),
+    ),
+    codes.BATCH_ORDERED,
+    query=(parameters.IDEMPOTENCY_KEY,),
+    body=BodyIn(
+        {
+            MULTIPART: parts(besides=PDF_FILE, options=batches.NewBatch),
+            JSON: Sent(batches.NewBatch, DOCUMENTS_IN_JSON),
+        }
+    ),
+)
 @blueprint.post(PATH)
 @public
 @body.brings_documents
@@ -81,6 +112,15 @@ async def _order(api_key: str, key: str | None) -> BatchOrder:
     return batches.order(await body.read_document_object(), api_key, key)
 
 
+@backend_endpoint(
+    "listBatches",
+    "GET /batches",
+    "The integrator's batches",
+    ApiKeyScope.REQUESTS_READ,
+    page_of(backend_answers.BatchListed),
+    query=(parameters.REFERENCE, *parameters.PAGE),
+    is_strict=True,
+)
 @blueprint.get(PATH)
 @public
 async def list_batches() -> Response:
@@ -98,6 +138,18 @@ async def list_batches() -> Response:
     return response
 
 
+@backend_endpoint(
+    "getBatch",
+    "GET /batches/{loteId}",
+    "One batch: its state, its progress, and its documents",
+    ApiKeyScope.REQUESTS_READ,
+    Told(
+        HTTPStatus.OK, backend_answers.BatchDetailed, may_have=("Link", "Retry-After")
+    ),
+    {ErrorCode.LOTE_NOT_FOUND},
+    query=parameters.PAGE,
+    is_strict=True,
+)
 @blueprint.get(f"{PATH}/<lote>")
 @public
 async def show(lote: str) -> Response:
@@ -115,6 +167,15 @@ async def show(lote: str) -> Response:
     return response
 
 
+@backend_endpoint(
+    "cancelBatch",
+    "POST /batches/{loteId}/cancel",
+    "Take a batch back, or what of it is not signed yet",
+    ApiKeyScope.REQUESTS_WRITE,
+    Told(HTTPStatus.OK, backend_answers.BatchListed),
+    {ErrorCode.LOTE_NOT_FOUND, ErrorCode.STATE, ErrorCode.IN_PROGRESS},
+    body=in_json(processes.Cancellation, is_required=False),
+)
 @blueprint.post(f"{PATH}/<lote>/cancel")
 @public
 async def cancel(lote: str) -> Response:

@@ -1,12 +1,15 @@
 """What is wrong with how an integrator is set up."""
 
+from http import HTTPStatus
 from typing import Final
 
 from quart import Blueprint, Response
 
 from appliance.api.core import core
 from appliance.api.integration.caller import caller
-from appliance.api.wire import diagnosis
+from appliance.api.openapi.endpoint import backend_endpoint
+from appliance.api.openapi.operation import Told
+from appliance.api.wire import backend_answers, diagnosis
 from appliance.web import i18n
 from appliance.web.auth import public
 from appliance.web.responses import json_response
@@ -16,6 +19,13 @@ blueprint = Blueprint("integration_diagnose", __name__)
 PATH: Final = "/api/integration/diagnose"
 
 
+@backend_endpoint(
+    "diagnose",
+    "GET /diagnose",
+    "How the integrator is set up, and what is wrong with it",
+    None,
+    Told(HTTPStatus.OK, backend_answers.DiagnosisTold),
+)
 @blueprint.get(PATH)
 @public
 async def show() -> Response:

@@ -10,7 +10,17 @@ from appliance.api import rate_headers
 from appliance.api.core import core
 from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
-from appliance.api.wire import documents, query
+from appliance.api.openapi import codes, parameters
+from appliance.api.openapi.endpoint import (
+    GONE,
+    PDF_FILE,
+    backend_endpoint,
+    made,
+    page_of,
+    parts,
+)
+from appliance.api.openapi.operation import BodyIn, Parameter, Sent, Told
+from appliance.api.wire import backend_answers, documents, query
 from appliance.api.wire.documents import NamedDocument
 from appliance.domain.console.edit_subjects import Subject
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -18,6 +28,7 @@ from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.requests.uploads import UploadOrder
 from appliance.web import body, i18n, request_log
 from appliance.web.auth import public
+from appliance.web.body import MULTIPART
 from appliance.web.document_response import document_response
 from appliance.web.responses import JSON, OCTETS, PDF, json_response
 
@@ -27,6 +38,28 @@ _PATH: Final = "/api/integration/documents"
 _REPEATED: Final = "Idempotent-Replayed"
 
 
+@backend_endpoint(
+    "uploadDocument",
+    "POST /documents",
+    "Upload a document, to be named later",
+    ApiKeyScope.REQUESTS_WRITE,
+    made(backend_answers.Upload),
+    {*codes.EXAMINED, ErrorCode.DOCUMENT_NOT_FOUND, ErrorCode.IDEMKEY_CONFLICT},
+    query=(
+        Parameter("nombre", {"type": "string", "format": "pdf-name"}),
+        Parameter("reparar", {"type": "boolean"}),
+        parameters.IDEMPOTENCY_KEY,
+    ),
+    body=BodyIn(
+        {
+            PDF: Sent(PDF_FILE),
+            OCTETS: Sent(PDF_FILE),
+            MULTIPART: parts(file=PDF_FILE),
+            JSON: Sent(documents.UploadBody),
+        }
+    ),
+    is_strict=True,
+)
 @blueprint.post(_PATH)
 @public
 @body.brings_document
@@ -87,6 +120,15 @@ def _address(rest: str) -> str:
     return f"{core().settings.web.web_url}{_PATH}{rest}"
 
 
+@backend_endpoint(
+    "listDocuments",
+    "GET /documents",
+    "The documents that were uploaded",
+    ApiKeyScope.REQUESTS_READ,
+    page_of(backend_answers.UploadListed),
+    query=parameters.PAGE,
+    is_strict=True,
+)
 @blueprint.get(_PATH)
 @public
 async def list_documents() -> Response:
@@ -106,6 +148,14 @@ async def list_documents() -> Response:
     return response
 
 
+@backend_endpoint(
+    "getDocument",
+    "GET /documents/{documentoId}",
+    "One document, with what to know of it",
+    ApiKeyScope.REQUESTS_READ,
+    Told(HTTPStatus.OK, backend_answers.Upload, headers=("ETag",)),
+    {ErrorCode.DOCUMENT_NOT_FOUND},
+)
 @blueprint.get(f"{_PATH}/<documento>")
 @public
 async def show_document(documento: str) -> Response:
@@ -118,6 +168,15 @@ async def show_document(documento: str) -> Response:
     return edits.tagged(told, tag)
 
 
+@backend_endpoint(
+    "getDocumentContent",
+    "GET /documents/{documentoId}/content",
+    "The bytes of a document",
+    ApiKeyScope.REQUESTS_READ,
+    parameters.DOCUMENT,
+    {ErrorCode.DOCUMENT_NOT_FOUND, ErrorCode.RANGE_UNSATISFIABLE},
+    query=parameters.RANGES,
+)
 @blueprint.get(f"{_PATH}/<documento>/content")
 @public
 async def download_document(documento: str) -> Response:
@@ -128,6 +187,15 @@ async def download_document(documento: str) -> Response:
     return document_response(pdf, upload.name, upload.document.sha256)
 
 
+@backend_endpoint(
+    "deleteDocument",
+    "DELETE /documents/{documentoId}",
+    "Have a document named no more",
+    ApiKeyScope.REQUESTS_WRITE,
+    GONE,
+    {ErrorCode.DOCUMENT_NOT_FOUND, *codes.CHANGED},
+    query=(parameters.IF_MATCH,),
+)
 @blueprint.delete(f"{_PATH}/<documento>")
 @public
 async def delete_document(documento: str) -> Response:

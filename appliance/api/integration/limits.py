@@ -1,11 +1,15 @@
 """How much a backend may call for, and what is left of it."""
 
+from http import HTTPStatus
 from typing import Final
 
 from quart import Blueprint, Response
 
 from appliance.api.core import core
 from appliance.api.integration.caller import caller
+from appliance.api.openapi.endpoint import backend_endpoint
+from appliance.api.openapi.operation import Told
+from appliance.api.wire import backend_answers
 from appliance.api.wire.backend_answers import RateLeft
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.web.auth import public
@@ -16,6 +20,13 @@ blueprint = Blueprint("integration_limits", __name__)
 PATH: Final = "/api/integration/limits"
 
 
+@backend_endpoint(
+    "getLimits",
+    "GET /limits",
+    "How much may be called for, and what is left of it",
+    ApiKeyScope.REQUESTS_READ,
+    Told(HTTPStatus.OK, backend_answers.RateLeft, is_list=True),
+)
 @blueprint.get(PATH)
 @public
 async def show() -> Response:

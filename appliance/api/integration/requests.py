@@ -14,7 +14,19 @@ from appliance.api import rate_headers
 from appliance.api.core import core
 from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
-from appliance.api.wire import processes, query
+from appliance.api.openapi import codes, parameters
+from appliance.api.openapi.endpoint import (
+    LISTED_STATES,
+    ONE_DOCUMENT_IN_JSON,
+    PDF_FILE,
+    backend_endpoint,
+    in_json,
+    made,
+    page_of,
+    parts,
+)
+from appliance.api.openapi.operation import BodyIn, Parameter, Sent, Told
+from appliance.api.wire import backend_answers, processes, query
 from appliance.domain.console.edit_subjects import Subject
 from appliance.domain.documents.inspected import signed_name
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -24,6 +36,7 @@ from appliance.domain.integrators.integrators import IntegratorCaller
 from appliance.domain.requests.process import ProcessDetails
 from appliance.web import body, i18n, request_log
 from appliance.web.auth import public
+from appliance.web.body import MULTIPART
 from appliance.web.document_response import document_response
 from appliance.web.responses import JSON, json_response
 
@@ -34,6 +47,21 @@ _READ: Final = ApiKeyScope.REQUESTS_READ
 _WRITE: Final = ApiKeyScope.REQUESTS_WRITE
 
 
+@backend_endpoint(
+    "createRequest",
+    "POST /requests",
+    "Ask people to sign a document",
+    ApiKeyScope.REQUESTS_WRITE,
+    made(backend_answers.RequestDetail),
+    codes.ORDERED,
+    query=(parameters.IDEMPOTENCY_KEY,),
+    body=BodyIn(
+        {
+            MULTIPART: parts(file=PDF_FILE, options=processes.NewRequest),
+            JSON: Sent(processes.NewRequest, ONE_DOCUMENT_IN_JSON),
+        }
+    ),
+)
 @blueprint.post(PATH)
 @public
 @body.brings_document
@@ -76,6 +104,23 @@ async def create() -> Response:
     return response
 
 
+@backend_endpoint(
+    "listRequests",
+    "GET /requests",
+    "The integrator's signature requests",
+    ApiKeyScope.REQUESTS_READ,
+    page_of(backend_answers.RequestListed),
+    query=(
+        parameters.one_of("estado", LISTED_STATES),
+        parameters.REFERENCE,
+        Parameter("cuil", parameters.CUIL),
+        parameters.SINCE,
+        parameters.UNTIL,
+        Parameter("loteId", parameters.UUID),
+        *parameters.PAGE,
+    ),
+    is_strict=True,
+)
 @blueprint.get(PATH)
 @public
 async def list_requests() -> Response:
@@ -99,6 +144,14 @@ async def list_requests() -> Response:
     return response
 
 
+@backend_endpoint(
+    "getRequest",
+    "GET /requests/{procesoId}",
+    "One signature request, and what became of it",
+    ApiKeyScope.REQUESTS_READ,
+    Told(HTTPStatus.OK, backend_answers.RequestDetail, headers=("ETag",)),
+    {ErrorCode.SOLICITUD_NOT_FOUND},
+)
 @blueprint.get(f"{PATH}/<process>")
 @public
 async def show(process: str) -> Response:
@@ -110,6 +163,21 @@ async def show(process: str) -> Response:
     return edits.tagged(await _told(asking, details), tag)
 
 
+@backend_endpoint(
+    "changeRequest",
+    "PATCH /requests/{procesoId}",
+    "Change what is said of a signature request",
+    ApiKeyScope.REQUESTS_WRITE,
+    Told(HTTPStatus.OK, backend_answers.RequestDetail),
+    {
+        ErrorCode.SOLICITUD_NOT_FOUND,
+        *codes.CHANGED,
+        ErrorCode.STATE,
+        ErrorCode.REFERENCE_IN_USE,
+    },
+    query=(parameters.IF_MATCH,),
+    body=in_json(processes.RequestChange),
+)
 @blueprint.patch(f"{PATH}/<process>")
 @public
 async def change(process: str) -> Response:
@@ -123,6 +191,15 @@ async def change(process: str) -> Response:
     return await _told(asking, details)
 
 
+@backend_endpoint(
+    "cancelRequest",
+    "POST /requests/{procesoId}/cancel",
+    "Take a signature request back, for good",
+    ApiKeyScope.REQUESTS_WRITE,
+    Told(HTTPStatus.OK, backend_answers.RequestDetail),
+    {ErrorCode.SOLICITUD_NOT_FOUND, ErrorCode.STATE, ErrorCode.IN_PROGRESS},
+    body=in_json(processes.Cancellation, is_required=False),
+)
 @blueprint.post(f"{PATH}/<process>/cancel")
 @public
 async def cancel(process: str) -> Response:
@@ -133,6 +210,14 @@ async def cancel(process: str) -> Response:
     return await _told(asking, details)
 
 
+@backend_endpoint(
+    "remindSigners",
+    "POST /requests/{procesoId}/remind",
+    "Write to those whose turn it is",
+    ApiKeyScope.REQUESTS_WRITE,
+    Told(HTTPStatus.ACCEPTED, backend_answers.Reminded),
+    {ErrorCode.SOLICITUD_NOT_FOUND, ErrorCode.STATE, ErrorCode.MAIL_OFF},
+)
 @blueprint.post(f"{PATH}/<process>/remind")
 @public
 async def remind(process: str) -> Response:
@@ -143,6 +228,15 @@ async def remind(process: str) -> Response:
     return json_response(processes.reminded(wanted, reminded), HTTPStatus.ACCEPTED)
 
 
+@backend_endpoint(
+    "getOriginal",
+    "GET /requests/{procesoId}/original",
+    "The PDF of a signature request as it is to be signed",
+    ApiKeyScope.REQUESTS_READ,
+    parameters.DOCUMENT,
+    {ErrorCode.SOLICITUD_NOT_FOUND, ErrorCode.RANGE_UNSATISFIABLE},
+    query=parameters.RANGES,
+)
 @blueprint.get(f"{PATH}/<process>/original")
 @public
 async def download_original(process: str) -> Response:
@@ -152,6 +246,21 @@ async def download_original(process: str) -> Response:
     return document_response(pdf, view.document_name, view.sha256)
 
 
+@backend_endpoint(
+    "getSignedDocument",
+    "GET /requests/{procesoId}/document",
+    "The PDF that all have signed",
+    ApiKeyScope.REQUESTS_READ,
+    parameters.DOCUMENT,
+    {
+        ErrorCode.SOLICITUD_NOT_FOUND,
+        ErrorCode.RANGE_UNSATISFIABLE,
+        ErrorCode.NOT_SIGNED_YET,
+        ErrorCode.STATE,
+        ErrorCode.QUERY_INVALID,
+    },
+    query=(parameters.VERSION, *parameters.RANGES),
+)
 @blueprint.get(f"{PATH}/<process>/document")
 @public
 async def download_signed(process: str) -> Response:

@@ -8,8 +8,11 @@ from quart import Blueprint, Response
 from appliance.api import rate_headers
 from appliance.api.core import core
 from appliance.api.integration.caller import caller
-from appliance.api.wire import processes, representations
+from appliance.api.openapi.endpoint import backend_endpoint, in_json
+from appliance.api.openapi.operation import Told
+from appliance.api.wire import backend_answers, processes, representations
 from appliance.api.wire.backend_answers import SessionOpened
+from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import IntegratorId, ProcessId, RequestBatchId, RequestId
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.vocab import Environment
@@ -22,6 +25,16 @@ blueprint = Blueprint("integration_sessions", __name__)
 PATH: Final = "/api/integration/sessions"
 
 
+@backend_endpoint(
+    "openSession",
+    "POST /sessions",
+    "Open a session of the iframe for a signature request, or for a batch",
+    ApiKeyScope.SESSIONS_WRITE,
+    Told(HTTPStatus.CREATED, backend_answers.SessionOpened),
+    {ErrorCode.SOLICITUD_NOT_FOUND, ErrorCode.LOTE_NOT_FOUND, ErrorCode.STATE},
+    body=in_json(processes.SessionWanted),
+    body_in_test_mode=in_json(processes.FaultySession),
+)
 @blueprint.post(PATH)
 @public
 async def open_session() -> Response:

@@ -8,8 +8,12 @@ from quart import Blueprint, Response
 from appliance.api.core import core
 from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
-from appliance.api.wire import signers
+from appliance.api.openapi import codes, parameters
+from appliance.api.openapi.endpoint import backend_endpoint, in_json
+from appliance.api.openapi.operation import Told
+from appliance.api.wire import backend_answers, signers
 from appliance.domain.console.edit_subjects import Subject
+from appliance.domain.errors import ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.people.identity import parse_cuil
 from appliance.web import body, i18n
@@ -21,6 +25,14 @@ blueprint = Blueprint("integration_signers", __name__)
 PATH: Final = "/api/integration/signers/<cuil>"
 
 
+@backend_endpoint(
+    "getSigner",
+    "GET /signers/{cuil}",
+    "Whether somebody can sign, and if not, why",
+    ApiKeyScope.PEOPLE_READ,
+    Told(HTTPStatus.OK, backend_answers.Signer, headers=("ETag",)),
+    {ErrorCode.FIELD_INVALID},
+)
 @blueprint.get(PATH)
 @public
 async def show(cuil: str) -> Response:
@@ -32,6 +44,26 @@ async def show(cuil: str) -> Response:
     return edits.tagged(json_response(signers.state(found, i18n.requested())), tag)
 
 
+@backend_endpoint(
+    "vouchForSigner",
+    "PUT /signers/{cuil}",
+    "Answer for somebody, and invite them",
+    ApiKeyScope.PEOPLE_WRITE,
+    (
+        Told(HTTPStatus.OK, backend_answers.VouchedSigner),
+        Told(HTTPStatus.CREATED, backend_answers.VouchedSigner),
+    ),
+    {
+        ErrorCode.ALREADY_EXISTS,
+        ErrorCode.MAIL_OFF,
+        ErrorCode.PERSON_NOT_FOUND,
+        ErrorCode.PERSON_STATE,
+        ErrorCode.VOUCH_REFUSED,
+        *codes.CHANGED,
+    },
+    query=(parameters.IF_MATCH,),
+    body=in_json(signers.VouchBody),
+)
 @blueprint.put(PATH)
 @public
 async def vouch(cuil: str) -> Response:

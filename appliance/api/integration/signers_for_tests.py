@@ -15,9 +15,19 @@ from appliance.api import lotes, solicitudes
 from appliance.api.core import core
 from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
-from appliance.api.wire import backend_answers, documents, representations
+from appliance.api.openapi import codes, parameters
+from appliance.api.openapi.endpoint import GONE, backend_endpoint, in_json, page_of
+from appliance.api.openapi.operation import Told
+from appliance.api.wire import (
+    answers,
+    backend_answers,
+    documents,
+    representations,
+    signers_for_tests,
+)
 from appliance.api.wire import signers_for_tests as wire
 from appliance.domain.console.edit_subjects import Subject
+from appliance.domain.errors import ErrorCode
 from appliance.domain.integrators.api_keys import ApiKeyScope
 from appliance.domain.people.identity import parse_cuil
 from appliance.domain.requests.request import SignCommand
@@ -37,6 +47,21 @@ _READ: Final = ApiKeyScope.PEOPLE_READ
 _WRITE: Final = ApiKeyScope.PEOPLE_WRITE
 
 
+@backend_endpoint(
+    "createTestSigner",
+    "POST /test/signers",
+    "Make up somebody who can sign, in PREPROD",
+    ApiKeyScope.PEOPLE_WRITE,
+    Told(HTTPStatus.CREATED, backend_answers.SignerForTests, headers=("Location",)),
+    {
+        ErrorCode.ALREADY_EXISTS,
+        ErrorCode.TEST_SIGNERS_TOO_MANY,
+        *codes.TASK,
+        *codes.ADDRESS,
+    },
+    body=in_json(signers_for_tests.NewSignerForTests, is_required=False),
+    only_in_test_mode=True,
+)
 @blueprint.post(PATH)
 @public
 async def create() -> Response:
@@ -51,6 +76,17 @@ async def create() -> Response:
     return response
 
 
+@backend_endpoint(
+    "listTestSigners",
+    "GET /test/signers",
+    "The test signers of the integrator",
+    ApiKeyScope.PEOPLE_READ,
+    page_of(backend_answers.SignerForTests),
+    codes.ADDRESS,
+    query=parameters.PAGE,
+    is_strict=True,
+    only_in_test_mode=True,
+)
 @blueprint.get(PATH)
 @public
 async def list_signers() -> Response:
@@ -71,6 +107,15 @@ async def list_signers() -> Response:
     return response
 
 
+@backend_endpoint(
+    "getTestSigner",
+    "GET /test/signers/{cuil}",
+    "One test signer, with what it takes to act as them",
+    ApiKeyScope.PEOPLE_READ,
+    Told(HTTPStatus.OK, backend_answers.SignerForTests, headers=("ETag",)),
+    {ErrorCode.FIELD_INVALID, ErrorCode.PERSON_NOT_FOUND},
+    only_in_test_mode=True,
+)
 @blueprint.get(_ONE)
 @public
 async def show(firmante: str) -> Response:
@@ -82,6 +127,22 @@ async def show(firmante: str) -> Response:
     return edits.tagged(json_response(wire.told(found, i18n.requested())), tag)
 
 
+@backend_endpoint(
+    "deleteTestSigner",
+    "DELETE /test/signers/{cuil}",
+    "Have a test signer sign no more",
+    ApiKeyScope.PEOPLE_WRITE,
+    GONE,
+    {
+        ErrorCode.FIELD_INVALID,
+        ErrorCode.PERSON_NOT_FOUND,
+        *codes.CHANGED,
+        ErrorCode.PERSON_STATE,
+        ErrorCode.IN_PROGRESS,
+    },
+    query=(parameters.IF_MATCH,),
+    only_in_test_mode=True,
+)
 @blueprint.delete(_ONE)
 @public
 async def remove(firmante: str) -> Response:
@@ -93,6 +154,15 @@ async def remove(firmante: str) -> Response:
     return Response(b"", status=HTTPStatus.NO_CONTENT)
 
 
+@backend_endpoint(
+    "getTestSignerCode",
+    "GET /test/signers/{cuil}/otp",
+    "A code of a test signer that is accepted now",
+    ApiKeyScope.PEOPLE_READ,
+    Told(HTTPStatus.OK, backend_answers.CodeForTests),
+    {ErrorCode.FIELD_INVALID, ErrorCode.PERSON_NOT_FOUND},
+    only_in_test_mode=True,
+)
 @blueprint.get(f"{_ONE}/otp")
 @public
 async def one_time_code(firmante: str) -> Response:
@@ -114,6 +184,15 @@ async def one_time_code(firmante: str) -> Response:
     return json_response(answer)
 
 
+@backend_endpoint(
+    "listTestSignerMails",
+    "GET /test/signers/{cuil}/mails",
+    "The mails to a test signer",
+    ApiKeyScope.PEOPLE_READ,
+    Told(HTTPStatus.OK, backend_answers.MailForTests, is_list=True),
+    {ErrorCode.FIELD_INVALID, ErrorCode.PERSON_NOT_FOUND},
+    only_in_test_mode=True,
+)
 @blueprint.get(f"{_ONE}/mails")
 @public
 async def mails(firmante: str) -> Response:
@@ -125,6 +204,31 @@ async def mails(firmante: str) -> Response:
     return json_response([wire.mail(each) for each in written])
 
 
+@backend_endpoint(
+    "signAsTestSigner",
+    "POST /test/signers/{cuil}/sign",
+    "Sign as a test signer",
+    ApiKeyScope.PEOPLE_WRITE,
+    (
+        Told(HTTPStatus.OK, (answers.SignedAnswer, answers.BatchAnswer)),
+        Told(
+            HTTPStatus.ACCEPTED,
+            (answers.StillSigning, answers.BatchAnswer),
+            headers=("Location", "Retry-After"),
+        ),
+    ),
+    {
+        ErrorCode.FIELD_INVALID,
+        ErrorCode.PERSON_NOT_FOUND,
+        *codes.SIGNING,
+        *codes.PLACED,
+        ErrorCode.ALREADY_SIGNED,
+        ErrorCode.LOTE_NOT_FOUND,
+        ErrorCode.NOT_SIGNED_YET,
+    },
+    body=in_json(signers_for_tests.SignAsSigner),
+    only_in_test_mode=True,
+)
 @blueprint.post(f"{_ONE}/sign")
 @public
 async def sign(firmante: str) -> Response:
@@ -148,6 +252,22 @@ async def sign(firmante: str) -> Response:
     return json_response(representations.signed(outcome.document, url))
 
 
+@backend_endpoint(
+    "rejectAsTestSigner",
+    "POST /test/signers/{cuil}/reject",
+    "Refuse as a test signer",
+    ApiKeyScope.PEOPLE_WRITE,
+    Told(HTTPStatus.OK, answers.RejectedRequest),
+    {
+        ErrorCode.FIELD_INVALID,
+        ErrorCode.PERSON_NOT_FOUND,
+        ErrorCode.SOLICITUD_NOT_FOUND,
+        ErrorCode.STATE,
+        ErrorCode.IN_PROGRESS,
+    },
+    body=in_json(signers_for_tests.RejectAsSigner),
+    only_in_test_mode=True,
+)
 @blueprint.post(f"{_ONE}/reject")
 @public
 async def reject(firmante: str) -> Response:

@@ -13,10 +13,14 @@ from quart import Blueprint, Response, request
 from appliance.api.core import core
 from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
-from appliance.api.wire import webhooks
+from appliance.api.openapi import codes, parameters
+from appliance.api.openapi.endpoint import GONE, backend_endpoint, in_json, page_of
+from appliance.api.openapi.operation import Parameter, Told
+from appliance.api.wire import backend_answers, webhooks
 from appliance.domain.console.edit_subjects import Subject
-from appliance.domain.errors import FieldInvalidError
+from appliance.domain.errors import ErrorCode, FieldInvalidError
 from appliance.domain.integrators.api_keys import ApiKeyScope
+from appliance.domain.vocab import WebhookEvent
 from appliance.web import body, request_log
 from appliance.web.auth import public
 from appliance.web.responses import json_response
@@ -31,6 +35,15 @@ _READ: Final = ApiKeyScope.WEBHOOKS_READ
 _WRITE: Final = ApiKeyScope.WEBHOOKS_WRITE
 
 
+@backend_endpoint(
+    "createWebhook",
+    "POST /webhooks",
+    "Be told of what happens",
+    ApiKeyScope.WEBHOOKS_WRITE,
+    Told(HTTPStatus.CREATED, backend_answers.WebhookWithSecret, headers=("Location",)),
+    {ErrorCode.WEBHOOKS_TOO_MANY},
+    body=in_json(webhooks.NewEndpoint),
+)
 @blueprint.post(PATH)
 @public
 async def create() -> Response:
@@ -53,6 +66,13 @@ async def create() -> Response:
     return response
 
 
+@backend_endpoint(
+    "listWebhooks",
+    "GET /webhooks",
+    "The integrator's webhooks",
+    ApiKeyScope.WEBHOOKS_READ,
+    Told(HTTPStatus.OK, backend_answers.Webhook, is_list=True),
+)
 @blueprint.get(PATH)
 @public
 async def list_webhooks() -> Response:
@@ -62,6 +82,14 @@ async def list_webhooks() -> Response:
     return json_response([webhooks.endpoint(each) for each in found])
 
 
+@backend_endpoint(
+    "getWebhook",
+    "GET /webhooks/{webhookId}",
+    "One webhook",
+    ApiKeyScope.WEBHOOKS_READ,
+    Told(HTTPStatus.OK, backend_answers.Webhook, headers=("ETag",)),
+    {ErrorCode.WEBHOOK_NOT_FOUND},
+)
 @blueprint.get(_ONE)
 @public
 async def show(webhook: str) -> Response:
@@ -72,6 +100,16 @@ async def show(webhook: str) -> Response:
     return edits.tagged(json_response(webhooks.endpoint(found)), tag)
 
 
+@backend_endpoint(
+    "changeWebhook",
+    "PATCH /webhooks/{webhookId}",
+    "Change a webhook, or turn it off or on",
+    ApiKeyScope.WEBHOOKS_WRITE,
+    Told(HTTPStatus.OK, backend_answers.Webhook),
+    {ErrorCode.WEBHOOK_NOT_FOUND, *codes.CHANGED},
+    query=(parameters.IF_MATCH,),
+    body=in_json(webhooks.WebhookChange),
+)
 @blueprint.patch(_ONE)
 @public
 async def change(webhook: str) -> Response:
@@ -89,6 +127,15 @@ async def change(webhook: str) -> Response:
     return json_response(webhooks.endpoint(changed))
 
 
+@backend_endpoint(
+    "deleteWebhook",
+    "DELETE /webhooks/{webhookId}",
+    "Have a webhook told nothing ever again",
+    ApiKeyScope.WEBHOOKS_WRITE,
+    GONE,
+    {ErrorCode.WEBHOOK_NOT_FOUND, *codes.CHANGED},
+    query=(parameters.IF_MATCH,),
+)
 @blueprint.delete(_ONE)
 @public
 async def remove(webhook: str) -> Response:
@@ -99,6 +146,15 @@ async def remove(webhook: str) -> Response:
     return Response(b"", status=HTTPStatus.NO_CONTENT)
 
 
+@backend_endpoint(
+    "rotateWebhookSecret",
+    "POST /webhooks/{webhookId}/rotate",
+    "Give a webhook another secret",
+    ApiKeyScope.WEBHOOKS_WRITE,
+    Told(HTTPStatus.OK, backend_answers.WebhookWithSecret),
+    {ErrorCode.WEBHOOK_NOT_FOUND},
+    body=in_json(webhooks.Rotation, is_required=False),
+)
 @blueprint.post(f"{_ONE}/rotate")
 @public
 async def rotate(webhook: str) -> Response:
@@ -111,6 +167,15 @@ async def rotate(webhook: str) -> Response:
     return json_response(webhooks.with_secret(made))
 
 
+@backend_endpoint(
+    "testWebhook",
+    "POST /webhooks/{webhookId}/test",
+    "Have a test sent to a webhook",
+    ApiKeyScope.WEBHOOKS_WRITE,
+    Told(HTTPStatus.ACCEPTED, backend_answers.DeliveryDetail),
+    {ErrorCode.WEBHOOK_NOT_FOUND, ErrorCode.WEBHOOK_DISABLED},
+    body=in_json(webhooks.Nothing, is_required=False),
+)
 @blueprint.post(f"{_ONE}/test")
 @public
 async def test(webhook: str) -> Response:
@@ -124,6 +189,23 @@ async def test(webhook: str) -> Response:
     return json_response(webhooks.delivery_detail(logged), HTTPStatus.ACCEPTED)
 
 
+@backend_endpoint(
+    "listDeliveries",
+    "GET /webhooks/{webhookId}/deliveries",
+    "What was sent to a webhook",
+    ApiKeyScope.WEBHOOKS_READ,
+    page_of(backend_answers.Delivery),
+    {ErrorCode.WEBHOOK_NOT_FOUND},
+    query=(
+        parameters.one_of("estado", webhooks.STATES.values()),
+        parameters.one_of("tipo", WebhookEvent),
+        Parameter("procesoId", parameters.UUID),
+        parameters.SINCE,
+        parameters.UNTIL,
+        *parameters.PAGE,
+    ),
+    is_strict=True,
+)
 @blueprint.get(_SENT)
 @public
 async def list_deliveries(webhook: str) -> Response:
@@ -147,6 +229,14 @@ async def list_deliveries(webhook: str) -> Response:
     return response
 
 
+@backend_endpoint(
+    "getDelivery",
+    "GET /webhooks/{webhookId}/deliveries/{entregaId}",
+    "One delivery, with each attempt",
+    ApiKeyScope.WEBHOOKS_READ,
+    Told(HTTPStatus.OK, backend_answers.DeliveryDetail),
+    {ErrorCode.DELIVERY_NOT_FOUND, ErrorCode.WEBHOOK_NOT_FOUND},
+)
 @blueprint.get(f"{_SENT}/<delivery>")
 @public
 async def show_delivery(webhook: str, delivery: str) -> Response:
@@ -156,6 +246,19 @@ async def show_delivery(webhook: str, delivery: str) -> Response:
     return json_response(webhooks.delivery_detail(found))
 
 
+@backend_endpoint(
+    "replayDelivery",
+    "POST /webhooks/{webhookId}/deliveries/{entregaId}/replay",
+    "Send a delivery again",
+    ApiKeyScope.WEBHOOKS_WRITE,
+    Told(HTTPStatus.ACCEPTED, backend_answers.DeliveryDetail),
+    {
+        ErrorCode.DELIVERY_NOT_FOUND,
+        ErrorCode.WEBHOOK_NOT_FOUND,
+        ErrorCode.WEBHOOK_DISABLED,
+    },
+    body=in_json(webhooks.Nothing, is_required=False),
+)
 @blueprint.post(f"{_SENT}/<delivery>/replay")
 @public
 async def replay(webhook: str, delivery: str) -> Response:
@@ -168,6 +271,15 @@ async def replay(webhook: str, delivery: str) -> Response:
     return json_response(webhooks.delivery_detail(again), HTTPStatus.ACCEPTED)
 
 
+@backend_endpoint(
+    "replayDeliveries",
+    "POST /webhooks/{webhookId}/replay",
+    "Send again what was given up, or all of a time",
+    ApiKeyScope.WEBHOOKS_WRITE,
+    Told(HTTPStatus.ACCEPTED, backend_answers.ReplayStarted),
+    {ErrorCode.WEBHOOK_NOT_FOUND, ErrorCode.WEBHOOK_DISABLED},
+    body=in_json(webhooks.ReplayWanted),
+)
 @blueprint.post(f"{_ONE}/replay")
 @public
 async def replay_all(webhook: str) -> Response:

@@ -2,8 +2,9 @@
 
     document = openapi_document("en", web_url="https://firma.example")
 
-Nothing of it is written by hand but the tables of operations: schemas are those that
-calls are checked by and that answers are built by, statuses those of the errors.
+Nothing of it is written by hand but what each endpoint declares above its handler
+(`endpoint`): schemas are those that calls are checked by and that answers are built by,
+statuses those of the errors.
 """
 
 from collections import defaultdict
@@ -15,7 +16,32 @@ from importlib.metadata import version
 from re import findall
 from typing import Any, Final
 
-from appliance.api.openapi import backend, codes, parameters, signers, test_mode
+from appliance.api import (
+    auth,
+    clave,
+    credenciales,
+    lotes,
+    pki,
+    public,
+    sessions,
+    solicitudes,
+    tsa,
+)
+from appliance.api.integration import (
+    batches,
+    diagnose,
+    documents,
+    limits,
+    requests,
+    signers,
+    signers_for_tests,
+)
+from appliance.api.integration import sessions as backend_sessions
+from appliance.api.integration import (
+    webhooks as backend_webhooks,
+)
+from appliance.api.openapi import codes, parameters
+from appliance.api.openapi.endpoint import DECLARED
 from appliance.api.openapi.meanings import meaning_of, with_meanings
 from appliance.api.openapi.operation import (
     BINARY,
@@ -32,10 +58,15 @@ from appliance.domain.errors import ErrorCode
 from appliance.web import i18n, problems
 from appliance.web.responses import JSON, OCTETS, PDF
 
-OPERATIONS: Final = (
-    *backend.OPERATIONS,
-    *test_mode.OPERATIONS,
-    *signers.OPERATIONS,
+DECLARING: Final = (
+    *(auth, clave, credenciales, lotes, pki, public, sessions, solicitudes, tsa),
+    *(backend_sessions, backend_webhooks, batches, diagnose, documents, limits),
+    *(requests, signers, signers_for_tests),
+)
+"""Modules whose handlers declare their endpoints as they are imported."""
+_METHODS: Final = ("POST", "GET", "PUT", "PATCH", "DELETE")
+OPERATIONS: Final = tuple(
+    sorted(DECLARED, key=lambda each: (each.path, _METHODS.index(each.method)))
 )
 """All that there are anywhere."""
 TITLE: Final = "Rubrica API"
@@ -126,10 +157,9 @@ def _info(lang: str) -> dict[str, str]:
 def _operations(*, has_test_mode: bool) -> list[Operation]:
     """Those that there are, as they are there."""
     if not has_test_mode:
-        return [each for each in OPERATIONS if each not in test_mode.OPERATIONS]
+        return [each for each in OPERATIONS if not each.only_in_test_mode]
     return [
-        replace(each, body=test_mode.OTHERWISE.get(each.name, each.body))
-        for each in OPERATIONS
+        replace(each, body=each.body_in_test_mode or each.body) for each in OPERATIONS
     ]
 
 

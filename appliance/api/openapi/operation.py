@@ -97,3 +97,7 @@ class Operation:
     body: BodyIn | None = None
     passes_unknown: bool = True
     """Whether query parameters that are not known are passed over."""
+    only_in_test_mode: bool = False
+    """Whether it is there in PREPROD alone."""
+    body_in_test_mode: BodyIn | None = None
+    """The body where there is a test mode; None: the same."""
