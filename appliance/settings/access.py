@@ -1,9 +1,18 @@
 """`[secrets]` and `[auth]`: key files, sign-in and tokens."""
 
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
+from appliance.settings.named_files import (
+    FRONTS,
+    PASSWORDS,
+    SEALING,
+    SERVING,
+    Content,
+    Holds,
+)
 from appliance.settings.section import Section
 
 
@@ -13,15 +22,17 @@ class SecretSettings(Section):
     `docs/rotation.md` has their form.
     """
 
-    pepper_file: Path
+    pepper_file: Annotated[Path, Holds(Content.KEY, PASSWORDS)]
     """Pepper of signing passwords; read by `api` (and `embed`) alone."""
-    data_key_file: Path
+    data_key_file: Annotated[Path, Holds(Content.KEY, SEALING)]
     """Key over TOTP seeds, JWT keys, e-mail addresses; read by `api`, `embed`,
     `admin` and `chores` alone."""
-    document_key_file: Path | None = None
+    document_key_file: Annotated[
+        Path | None, Holds(Content.KEY, SERVING, "document_key_file")
+    ] = None
     """Key over the keys of integrators' documents; read by all roles but `sandbox`.
     The default is `document-key` beside `data_key_file`."""
-    lookup_key_file: Path
+    lookup_key_file: Annotated[Path, Holds(Content.KEY, FRONTS)]
     """Key of the HMACs by which tokens and addresses are looked up."""
 
 

@@ -2,12 +2,13 @@
 
 import re
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, field_validator
 
 from appliance.domain.documents.inspected import FindingKind
 from appliance.domain.text.urls import read_address
+from appliance.settings.named_files import STORING, Content, Holds
 from appliance.settings.section import Seconds, Section
 
 _BUCKET_URL: Final = re.compile(
@@ -35,11 +36,13 @@ class DocumentSettings(Section):
     address_style: Literal["path", "virtual"] = "path"
     """Where its requests name the bucket: `path` (`https://s3.example/bucket`) or
     `virtual` (`https://bucket.s3.example`; `endpoint` is without the bucket)."""
-    access_key_file: Path | None = None
+    access_key_file: Annotated[Path | None, Holds(Content.PASSWORD, STORING)] = None
     """File with the id of the access key to that store."""
-    secret_key_file: Path | None = None
+    secret_key_file: Annotated[Path | None, Holds(Content.PASSWORD, STORING)] = None
     """File with that access key's secret."""
-    root_certificate_file: Path | None = None
+    root_certificate_file: Annotated[
+        Path | None, Holds(Content.CERTIFICATES, STORING)
+    ] = None
     """Certificates (PEM) that the store's is checked by, beside the system's."""
     connect_timeout_s: float = Field(default=3, gt=0, le=60)
     """Longest that a connection to the store may take, in seconds."""

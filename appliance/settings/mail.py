@@ -2,10 +2,11 @@
 
 import re
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, field_validator
 
+from appliance.settings.named_files import CHORES, Content, Holds
 from appliance.settings.section import Seconds, Section
 
 _ADDRESS: Final = re.compile(
@@ -35,12 +36,14 @@ class MailSettings(Section):
     tls: Literal["starttls", "implicit", "none"] = "starttls"
     """TLS to it: begun by STARTTLS, from the first byte, or `none`, which in PROD is
     for a server on this machine alone. Its certificate is checked."""
-    root_certificate_file: Path | None = None
+    root_certificate_file: Annotated[
+        Path | None, Holds(Content.CERTIFICATES, CHORES)
+    ] = None
     """Certificates (PEM) that the server's is checked by; the default is the
     system's."""
     user: str | None = Field(default=None, min_length=1, max_length=320)
     """Whom we sign in as; none: we do not."""
-    password_file: Path | None = None
+    password_file: Annotated[Path | None, Holds(Content.PASSWORD, CHORES)] = None
     """File with that user's password; read by `chores` alone."""
     from_address: str | None = None
     """Address that mails come from; needed with `host`."""

@@ -2,12 +2,13 @@
 
 import ipaddress
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from appliance.domain.requests.levels import INTERNAL_TSA, TSA_NAME_MOST, TSA_NAMES_MOST
 from appliance.domain.text.urls import read_address
+from appliance.settings.named_files import CHORES, Content, Holds
 from appliance.settings.section import Seconds, Section
 
 
@@ -37,20 +38,20 @@ class ExternalTsaSettings(Section):
     """Its address (RFC 3161 over HTTP), without a user name in it."""
     username: str | None = Field(default=None, pattern=r"^[^:\s]{1,128}$")
     """User name (HTTP Basic), where it wants one; only over https."""
-    password_file: Path | None = None
+    password_file: Annotated[Path | None, Holds(Content.TEXT, CHORES)] = None
     """File with its password, read by the chores worker."""
     policy: str | None = Field(default=None, pattern=r"^[0-2](\.[0-9]+)+$")
     """Policy to ask for, an object identifier; the default is its own choice."""
     header: str | None = Field(default=None, pattern=r"^[A-Za-z0-9-]{1,64}$")
     """Name of a header by which it knows us (`X-Api-Key`), where it wants one; only
     over https."""
-    header_file: Path | None = None
+    header_file: Annotated[Path | None, Holds(Content.TEXT, CHORES)] = None
     """File with that header's value, read by the chores worker."""
-    certificate_file: Path | None = None
+    certificate_file: Annotated[Path | None, Holds(Content.TEXT, CHORES)] = None
     """Certificate chain (PEM) that we show it in TLS, where it wants one."""
-    key_file: Path | None = None
+    key_file: Annotated[Path | None, Holds(Content.TEXT, CHORES)] = None
     """Private key (PEM, not encrypted) of that certificate."""
-    ca_file: Path | None = None
+    ca_file: Annotated[Path | None, Holds(Content.TEXT, CHORES)] = None
     """Certificates (PEM) that its TLS is checked by; the default is the system's.
     Its timestamps are checked by the trust store, see docs/timestamps.md."""
 

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -18,6 +18,7 @@ from appliance.settings.hsm import HsmSettings
 from appliance.settings.integration import IntegrationSettings
 from appliance.settings.mail import MailSettings, is_address
 from appliance.settings.metrics import MetricsSettings
+from appliance.settings.named_files import SIGNING, Content, Holds
 from appliance.settings.pki import PkiSettings, RevocationSettings, TimestampSettings
 from appliance.settings.section import Section
 from appliance.settings.signing import ProfileSettings, SigningSettings, StampSettings
@@ -66,7 +67,9 @@ class Settings(Section):
     """Folder of what must last."""
     run_dir: Path
     """Short private folder of sockets and locks (a path of up to 80 bytes)."""
-    fonts_dir: Path = Path("/usr/share/fonts/truetype/liberation2")
+    fonts_dir: Annotated[Path, Holds(Content.FONTS, SIGNING)] = Path(
+        "/usr/share/fonts/truetype/liberation2"
+    )
     """Folder of the Liberation 2 fonts."""
     event_prefix: str = Field(default="svc", pattern=f"^{EVENT_PREFIX}$")
     """Prefix of the iframe's messages (`svc.ready` …)."""

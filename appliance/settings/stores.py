@@ -1,12 +1,13 @@
 """`[database]` and `[redis]`: where the record is, and the doorbell beside it."""
 
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import parse_qs
 
 from pydantic import Field, field_validator
 
 from appliance.domain.text.urls import read_address
+from appliance.settings.named_files import SERVING, STORING, Content, Holds
 from appliance.settings.section import Seconds, Section
 
 _QUERY: Final = ("host", "port", "user")
@@ -21,14 +22,16 @@ class DatabaseSettings(Section):
     `postgresql://user@host:port/name` (or `?host=/socket/folder`). Without a user it
     is `PGUSER`, or else the system's user. Several hosts
     (`user@one:5432,two:5432/name`): the first that takes writes is used."""
-    password_file: Path | None = None
+    password_file: Annotated[Path | None, Holds(Content.PASSWORD, STORING)] = None
     """File with the PostgreSQL password; not for SQLite."""
     tls: Literal["disable", "prefer", "require", "verify-ca", "verify-full"] = "prefer"
     """TLS to PostgreSQL, in the words of libpq's `sslmode`: `prefer` takes what the
     server offers, `require` no connection without it, `verify-ca` a certificate of
     `root_certificate_file` alone, `verify-full` of the host's name besides. A Unix
     socket has none."""
-    root_certificate_file: Path | None = None
+    root_certificate_file: Annotated[
+        Path | None, Holds(Content.CERTIFICATES, STORING)
+    ] = None
     """Certificates (PEM) of the authorities that `verify-ca` and `verify-full` check
     the server's by; the default is the system's."""
     pool_size: int = Field(default=8, ge=1, le=100)
@@ -72,9 +75,11 @@ class RedisSettings(Section):
     url: str | None = None
     """`redis://host:port/0`, `rediss://…` or `unix:///path/of/socket` of a server run
     by others; then `rubrica up` starts none."""
-    password_file: Path | None = None
+    password_file: Annotated[Path | None, Holds(Content.PASSWORD, SERVING)] = None
     """File with the password of that server; for `url` alone."""
-    root_certificate_file: Path | None = None
+    root_certificate_file: Annotated[
+        Path | None, Holds(Content.CERTIFICATES, SERVING)
+    ] = None
     """Certificates (PEM) that the server of a `rediss://` address is checked by; the
     default is the system's."""
     command: str = "redis-server"

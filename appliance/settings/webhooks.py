@@ -2,10 +2,12 @@
 
 import ipaddress
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
 from appliance.domain.text.public_addresses import Network
+from appliance.settings.named_files import CHORES, Content, Holds
 from appliance.settings.section import Section
 
 
@@ -21,7 +23,7 @@ class WebhookSettings(Section):
     proxy: str | None = Field(default=None, pattern=r"^http://[^@\s/?#]+/?$")
     """HTTP proxy by which they are reached; which addresses it goes to is then a
     matter of the proxy."""
-    ca_file: Path | None = None
+    ca_file: Annotated[Path | None, Holds(Content.CERTIFICATES, CHORES)] = None
     """Certificates (PEM) that TLS is checked by beside the system's."""
     timeout_s: float = Field(default=15, gt=0, le=60)
     """Longest that one try may take, in seconds."""

@@ -9,17 +9,17 @@ that it names are looked at besides, each as the role reads it that needs it.
 
 import argparse
 import importlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from appliance.cli.terminal import say
 from appliance.database.password_files import read_password
 from appliance.secrets.credential_files import given_file
 from appliance.secrets.key_files import read_key_ring
 from appliance.settings import Fault, Settings, SettingsError, load_settings
+from appliance.settings.named_files import Content, named_files
 from appliance.system.tls import read_authorities
 
 ROLES: Final = (
@@ -32,9 +32,6 @@ ROLES: Final = (
     "sandbox",
     "migrate",
 )
-_FRONTS: Final = frozenset({"api", "embed", "admin"})
-_SERVING: Final = _FRONTS | {"signing", "chores"}
-_STORING: Final = _SERVING | {"migrate"}
 _BACK: Final = (
     "bring it back from a backup; a first one is made by `rubrica setup`, a trial's by "
     "`rubrica init FOLDER`"
@@ -42,14 +39,9 @@ _BACK: Final = (
 _WRITE: Final = "write it, or correct the path"
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """A file that the settings name."""
+class _Look(NamedTuple):
+    """How a file is looked at."""
 
-    key: str
-    path: Path | None
-    roles: frozenset[str]
-    """Who reads it."""
     read: Callable[[Path], object]
     """Raises SettingsError, whose text begins with the path, or OSError."""
     remedy: str
@@ -98,15 +90,16 @@ def _others(settings: Settings, role: str | None) -> Iterator[Fault]:
 
 def _files(settings: Settings, role: str | None) -> Iterator[Fault]:
     """Files that are not there, cannot be read, or hold something else."""
-    for file in _named(settings):
-        if file.path is None or (role is not None and role not in file.roles):
+    for file in named_files(settings):
+        if role is not None and role not in file.roles:
             continue
+        look = _LOOKS[file.content]
         try:
-            file.read(file.path)
+            look.read(file.path)
         except PermissionError as exc:
             yield file.key, _unreadable(file.path, exc)
         except OSError as exc:
-            text = f"{file.path}: cannot be read ({exc.strerror}); {file.remedy}"
+            text = f"{file.path}: cannot be read ({exc.strerror}); {look.remedy}"
             yield file.key, text
         except SettingsError as exc:
             yield file.key, f"{exc}"
@@ -117,89 +110,6 @@ def _unreadable(path: Path, exc: OSError) -> str:
         f"{path}: cannot be read ({exc.strerror}); run this as the role's own user "
         "with --role, or mend its owner and mode"
     )
-
-
-def _named(settings: Settings) -> Iterator[_Named]:
-    secrets = settings.secrets
-    passwords = frozenset({"api", "embed"})
-    keys: tuple[tuple[str, Path, frozenset[str]], ...] = (
-        ("secrets.pepper_file", secrets.pepper_file, passwords),
-        ("secrets.data_key_file", secrets.data_key_file, _FRONTS | {"chores"}),
-        ("secrets.document_key_file", settings.document_key_file, _SERVING),
-        ("secrets.lookup_key_file", secrets.lookup_key_file, _FRONTS),
-    )
-    for key, path, roles in keys:
-        yield _Named(key, path, roles, _read_key, _BACK)
-    database, redis = settings.database, settings.redis
-    yield _Named(
-        "database.password_file",
-        database.password_file,
-        _STORING,
-        _read_password,
-        _WRITE,
-    )
-    yield _Named(
-        "redis.password_file", redis.password_file, _SERVING, _read_password, _WRITE
-    )
-    yield _Named(
-        "database.root_certificate_file",
-        database.root_certificate_file,
-        _STORING,
-        read_authorities,
-        _WRITE,
-    )
-    yield _Named(
-        "redis.root_certificate_file",
-        redis.root_certificate_file,
-        _SERVING,
-        read_authorities,
-        _WRITE,
-    )
-    documents = settings.documents
-    for key in ("access_key_file", "secret_key_file"):
-        yield _Named(
-            f"documents.{key}",
-            getattr(documents, key),
-            _STORING,
-            _read_password,
-            _WRITE,
-        )
-    yield _Named(
-        "documents.root_certificate_file",
-        documents.root_certificate_file,
-        _STORING,
-        read_authorities,
-        _WRITE,
-    )
-    yield _Named(
-        "fonts_dir",
-        settings.fonts_dir,
-        frozenset({"signing"}),
-        lambda path: next(path.iterdir(), None),
-        "install Debian's fonts-liberation2, or correct the path",
-    )
-    chores = frozenset({"chores"})
-    mail = settings.mail
-    yield _Named(
-        "mail.password_file", mail.password_file, chores, _read_password, _WRITE
-    )
-    yield _Named(
-        "mail.root_certificate_file",
-        mail.root_certificate_file,
-        chores,
-        read_authorities,
-        _WRITE,
-    )
-    for number, outside in enumerate(settings.timestamps.outside):
-        for key in (
-            "password_file",
-            "header_file",
-            "certificate_file",
-            "key_file",
-            "ca_file",
-        ):
-            name = f"timestamps.outside.{number}.{key}"
-            yield _Named(name, getattr(outside, key), chores, _read_some, _WRITE)
 
 
 def _read_key(path: Path) -> None:
@@ -222,3 +132,15 @@ def _read_some(path: Path) -> bytes:
 def _read_password(path: Path) -> None:
     given_file(path).read_bytes()
     read_password(path)
+
+
+_LOOKS: Final[Mapping[Content, _Look]] = {
+    Content.KEY: _Look(_read_key, _BACK),
+    Content.PASSWORD: _Look(_read_password, _WRITE),
+    Content.CERTIFICATES: _Look(read_authorities, _WRITE),
+    Content.TEXT: _Look(_read_some, _WRITE),
+    Content.FONTS: _Look(
+        lambda path: next(path.iterdir(), None),
+        "install Debian's fonts-liberation2, or correct the path",
+    ),
+}
