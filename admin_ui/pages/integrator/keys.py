@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
 from admin_ui import session, words
 from admin_ui.core import core
@@ -188,7 +188,8 @@ async def _key(code: str, key_id: str) -> KeyView:
 async def ask_rotate(code: str, key_id: str) -> Response:
     """`GET …/keys/{id}/rotate`: how long the old one goes on."""
     key = await _key(code, key_id)
-    if key.ends is not None:
+    # To a form that was sent twice this page says how to find the secret.
+    if key.ends is not None and request.method == "GET":
         return go("keys.show", code=code, done="key-rotated-before")
     return await _rotate_form(code, key, NONE)
 

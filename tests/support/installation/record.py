@@ -22,6 +22,7 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import update
 
+from appliance.admission.connection_turns import ConnectionTurns
 from appliance.database.engines import open_engines
 from appliance.database.migrate import migrate
 from appliance.database.tables import signature_request
@@ -467,8 +468,9 @@ async def open_record(settings: Settings) -> AsyncIterator[CoreFixture]:
     """The record of an installation, which needs no more than a folder."""
     await lay_tables(settings)
     clock = MovingClock()
+    engines = open_engines(settings)
     parts = CoreFixture(
-        settings, clock, Database(open_engines(settings), clock, "test")
+        settings, clock, Database(engines, clock, "test", ConnectionTurns(engines))
     )
     try:
         yield parts
