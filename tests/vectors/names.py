@@ -48,6 +48,7 @@ from appliance.operations.metrics.exposition import OF_FILES
 from appliance.record import installation_store
 from appliance.runtime.logging import FIELDS
 from appliance.settings import Settings
+from appliance.settings.named_files import Holds
 from appliance.web import i18n, problems
 from embed.assets import load_assets
 from embed.machine import TABLE
@@ -352,7 +353,9 @@ def _settings(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str]]:
             continue
         default = field.get_default(call_default_factory=True, validated_data={})
         told = "required" if default is PydanticUndefined else repr(_plain(default))
-        limits = " ".join(sorted(map(str, field.metadata)))
+        # What a named file holds limits no value of the setting.
+        known = [each for each in field.metadata if not isinstance(each, Holds)]
+        limits = " ".join(sorted(map(str, known)))
         yield f"{prefix}{key}", f"{_type(field.annotation)} = {told} {limits}".rstrip()
 
 
