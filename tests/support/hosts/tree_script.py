@@ -18,6 +18,8 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import AsyncMock, patch
@@ -26,19 +28,36 @@ from sqlalchemy import select
 
 from appliance.bootstrap import ServiceRegistry, open_front
 from appliance.cli import main
-from appliance.database.engines import open_engines
-from appliance.database.tables import metadata
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import PersonId, TaskId
 from appliance.domain.vocab import VouchedBy
 from appliance.identity.people import NewPersonOrder
-from appliance.keys.password_hashing import Passwords
 from appliance.requests.intake import IntakeOrder
 from appliance.settings import load_settings
 from worker.pki.sample_signature import SampleSignatures
 
 Json = dict[str, Any]
+
+
+def _of_this_tree(*names: str) -> Any:
+    """Import a module by the first of its names, newest first, that the tree has."""
+    *newer, oldest = names
+    for name in newer:
+        with suppress(ModuleNotFoundError):
+            return import_module(name)
+    return import_module(oldest)
+
+
+_engines: Final = _of_this_tree(
+    "appliance.database.engines", "appliance.core.database.engines"
+)
+_tables: Final = _of_this_tree(
+    "appliance.database.tables", "appliance.core.database.tables"
+)
+_hashing: Final = _of_this_tree(
+    "appliance.keys.password_hashing", "appliance.core.secrets.password_hashing"
+)
 _AT_ONCE: Final = 50
 _CALLS: Final = 4
 _ROWS: Final = 500
@@ -52,7 +71,7 @@ async def enrol(front: ServiceRegistry, orders: Sequence[Json]) -> list[Json]:
     quick = [order for order in orders if order["quick"]]
     unused = AsyncMock(return_value="$argon2id$v=19$m=64,t=1,p=1$AAAA$AAAA")
     people = await _enrolled(front, plain)
-    with patch.object(Passwords, "hash", unused):
+    with patch.object(_hashing.Passwords, "hash", unused):
         return people + await _enrolled(front, quick)
 
 
@@ -128,11 +147,13 @@ async def _with_front(settings: Path, what: str) -> None:
 
 async def _copy(target: Path, source: Path) -> None:
     """Copy every row; both databases have this tree's tables."""
-    theirs, ours = (open_engines(load_settings(file)) for file in (source, target))
+    theirs, ours = (
+        _engines.open_engines(load_settings(file)) for file in (source, target)
+    )
     async with theirs.reader.connect() as reading, ours.writer.begin() as writing:
-        for table in reversed(metadata.sorted_tables):
+        for table in reversed(_tables.metadata.sorted_tables):
             await writing.execute(table.delete())
-        for table in metadata.sorted_tables:
+        for table in _tables.metadata.sorted_tables:
             found = (await reading.execute(select(table))).mappings()
             while rows := found.fetchmany(_ROWS):
                 await writing.execute(table.insert(), [dict(row) for row in rows])
