@@ -5,8 +5,8 @@ from http import HTTPStatus
 from quart import Blueprint, Response
 
 from appliance.api.core import core
-from appliance.api.openapi.endpoint import endpoint, in_json
-from appliance.api.openapi.operation import Caller, Told
+from appliance.api.declaring.endpoint import endpoint, in_json
+from appliance.api.declaring.operation import Caller, Told
 from appliance.api.wire import answers, requests
 from appliance.domain.errors import ErrorCode
 from appliance.web import body

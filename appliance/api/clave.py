@@ -8,9 +8,9 @@ from http import HTTPStatus
 from quart import Blueprint, Response
 
 from appliance.api.core import core
-from appliance.api.openapi import codes
-from appliance.api.openapi.endpoint import endpoint, in_json
-from appliance.api.openapi.operation import Told
+from appliance.api.declaring import codes
+from appliance.api.declaring.endpoint import endpoint, in_json
+from appliance.api.declaring.operation import Told
 from appliance.api.wire import requests
 from appliance.web import auth, body
 

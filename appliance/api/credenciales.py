@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from quart import Blueprint, Response
 
 from appliance.api.core import core
-from appliance.api.openapi import codes
-from appliance.api.openapi.endpoint import endpoint, in_json
-from appliance.api.openapi.operation import Told
+from appliance.api.declaring import codes
+from appliance.api.declaring.endpoint import endpoint, in_json
+from appliance.api.declaring.operation import Told
 from appliance.api.wire import answers, credentials, webhooks
 from appliance.api.wire import credentials as wire
 from appliance.api.wire.fields import Body

@@ -11,9 +11,9 @@ from quart import Blueprint, Response
 
 from appliance.api import pages, rate_headers
 from appliance.api.core import core
-from appliance.api.openapi import codes, parameters
-from appliance.api.openapi.endpoint import endpoint, in_json
-from appliance.api.openapi.operation import Told
+from appliance.api.declaring import codes, parameters
+from appliance.api.declaring.endpoint import endpoint, in_json
+from appliance.api.declaring.operation import Told
 from appliance.api.wire import answers, query, representations, requests
 from appliance.domain.errors import ErrorCode
 from appliance.domain.ids import RequestId

@@ -15,8 +15,8 @@ from quart import Blueprint, Response, current_app, request
 
 from appliance.admission.address_rates import AddressRate
 from appliance.api.core import core
-from appliance.api.openapi.endpoint import endpoint, in_bytes, published_endpoint
-from appliance.api.openapi.operation import Caller, Told
+from appliance.api.declaring.endpoint import endpoint, in_bytes, published_endpoint
+from appliance.api.declaring.operation import Caller, Told
 from appliance.domain.errors import ErrorCode
 from appliance.pki.ocsp_responder import Issuer, OcspRefusal, Published
 from appliance.web.auth import public

@@ -6,8 +6,8 @@ from typing import Final
 from quart import Blueprint, Response, request
 
 from appliance.api.core import core
-from appliance.api.openapi.endpoint import endpoint
-from appliance.api.openapi.operation import Caller, Told
+from appliance.api.declaring.endpoint import endpoint
+from appliance.api.declaring.operation import Caller, Told
 from appliance.api.wire import answers
 from appliance.settings.web import INSTALLATION_HEADER
 from appliance.web.auth import public

@@ -11,9 +11,9 @@ from quart import Blueprint, Response, request
 
 from appliance.api import rate_headers
 from appliance.api.core import core
+from appliance.api.declaring.endpoint import endpoint
+from appliance.api.declaring.operation import Caller, Parameter, Told
 from appliance.api.integration.caller import is_browser, refuse_key_in_url
-from appliance.api.openapi.endpoint import endpoint
-from appliance.api.openapi.operation import Caller, Parameter, Told
 from appliance.api.wire import answers, representations
 from appliance.api.wire.query import QueryInvalidError
 from appliance.domain.errors import (

@@ -12,9 +12,9 @@ from quart import Blueprint, Response, request
 
 from appliance.api import pages, rate_headers
 from appliance.api.core import core
-from appliance.api.openapi import codes, parameters
-from appliance.api.openapi.endpoint import LISTED_STATES, PDF_FILE, endpoint, in_json
-from appliance.api.openapi.operation import BodyIn, Caller, Parameter, Sent, Told
+from appliance.api.declaring import codes, parameters
+from appliance.api.declaring.endpoint import LISTED_STATES, PDF_FILE, endpoint, in_json
+from appliance.api.declaring.operation import BodyIn, Caller, Parameter, Sent, Told
 from appliance.api.wire import answers, query, representations, requests
 from appliance.documents.document_bytes import sha256_of
 from appliance.domain.documents.inspected import signed_name

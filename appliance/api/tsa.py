@@ -10,8 +10,8 @@ from quart import Blueprint, Response, current_app
 
 from appliance.admission.address_rates import AddressRate
 from appliance.api.core import core
-from appliance.api.openapi.endpoint import endpoint, in_bytes
-from appliance.api.openapi.operation import Caller, Told
+from appliance.api.declaring.endpoint import endpoint, in_bytes
+from appliance.api.declaring.operation import Caller, Told
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.web.auth import public
 from appliance.web.body import read_bytes

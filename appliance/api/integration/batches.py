@@ -12,10 +12,8 @@ from quart import Blueprint, Response, request
 
 from appliance.api import rate_headers
 from appliance.api.core import core
-from appliance.api.integration.caller import caller
-from appliance.api.integration.requests import cancellation
-from appliance.api.openapi import codes, parameters
-from appliance.api.openapi.endpoint import (
+from appliance.api.declaring import codes, parameters
+from appliance.api.declaring.endpoint import (
     DOCUMENTS_IN_JSON,
     PDF_FILE,
     backend_endpoint,
@@ -23,7 +21,9 @@ from appliance.api.openapi.endpoint import (
     page_of,
     parts,
 )
-from appliance.api.openapi.operation import BodyIn, Sent, Told
+from appliance.api.declaring.operation import BodyIn, Sent, Told
+from appliance.api.integration.caller import caller
+from appliance.api.integration.requests import cancellation
 from appliance.api.wire import backend_answers, batches, processes, query, requests
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestBatchId

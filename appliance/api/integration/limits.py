@@ -6,9 +6,9 @@ from typing import Final
 from quart import Blueprint, Response
 
 from appliance.api.core import core
+from appliance.api.declaring.endpoint import backend_endpoint
+from appliance.api.declaring.operation import Told
 from appliance.api.integration.caller import caller
-from appliance.api.openapi.endpoint import backend_endpoint
-from appliance.api.openapi.operation import Told
 from appliance.api.wire import backend_answers
 from appliance.api.wire.backend_answers import RateLeft
 from appliance.domain.integrators.api_keys import ApiKeyScope

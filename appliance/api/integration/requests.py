@@ -12,10 +12,8 @@ from quart import Blueprint, Response, request
 
 from appliance.api import rate_headers
 from appliance.api.core import core
-from appliance.api.integration import edits
-from appliance.api.integration.caller import caller
-from appliance.api.openapi import codes, parameters
-from appliance.api.openapi.endpoint import (
+from appliance.api.declaring import codes, parameters
+from appliance.api.declaring.endpoint import (
     LISTED_STATES,
     ONE_DOCUMENT_IN_JSON,
     PDF_FILE,
@@ -25,7 +23,9 @@ from appliance.api.openapi.endpoint import (
     page_of,
     parts,
 )
-from appliance.api.openapi.operation import BodyIn, Parameter, Sent, Told
+from appliance.api.declaring.operation import BodyIn, Parameter, Sent, Told
+from appliance.api.integration import edits
+from appliance.api.integration.caller import caller
 from appliance.api.wire import backend_answers, processes, query
 from appliance.domain.console.edit_subjects import Subject
 from appliance.domain.documents.inspected import signed_name

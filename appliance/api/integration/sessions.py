@@ -7,9 +7,9 @@ from quart import Blueprint, Response
 
 from appliance.api import rate_headers
 from appliance.api.core import core
+from appliance.api.declaring.endpoint import backend_endpoint, in_json
+from appliance.api.declaring.operation import Told
 from appliance.api.integration.caller import caller
-from appliance.api.openapi.endpoint import backend_endpoint, in_json
-from appliance.api.openapi.operation import Told
 from appliance.api.wire import backend_answers, processes, representations
 from appliance.api.wire.backend_answers import SessionOpened
 from appliance.domain.errors import ErrorCode

@@ -6,11 +6,11 @@ from typing import Final
 from quart import Blueprint, Response
 
 from appliance.api.core import core
+from appliance.api.declaring import codes, parameters
+from appliance.api.declaring.endpoint import backend_endpoint, in_json
+from appliance.api.declaring.operation import Told
 from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
-from appliance.api.openapi import codes, parameters
-from appliance.api.openapi.endpoint import backend_endpoint, in_json
-from appliance.api.openapi.operation import Told
 from appliance.api.wire import backend_answers, signers
 from appliance.domain.console.edit_subjects import Subject
 from appliance.domain.errors import ErrorCode

@@ -13,11 +13,11 @@ from quart import Blueprint, Response, request
 
 from appliance.api import lotes, solicitudes
 from appliance.api.core import core
+from appliance.api.declaring import codes, parameters
+from appliance.api.declaring.endpoint import GONE, backend_endpoint, in_json, page_of
+from appliance.api.declaring.operation import Told
 from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
-from appliance.api.openapi import codes, parameters
-from appliance.api.openapi.endpoint import GONE, backend_endpoint, in_json, page_of
-from appliance.api.openapi.operation import Told
 from appliance.api.wire import (
     answers,
     backend_answers,

@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from quart import Blueprint, Response, request
 
 from appliance.api.core import core
+from appliance.api.declaring import codes, parameters
+from appliance.api.declaring.endpoint import GONE, backend_endpoint, in_json, page_of
+from appliance.api.declaring.operation import Parameter, Told
 from appliance.api.integration import edits
 from appliance.api.integration.caller import caller
-from appliance.api.openapi import codes, parameters
-from appliance.api.openapi.endpoint import GONE, backend_endpoint, in_json, page_of
-from appliance.api.openapi.operation import Parameter, Told
 from appliance.api.wire import backend_answers, webhooks
 from appliance.domain.console.edit_subjects import Subject
 from appliance.domain.errors import ErrorCode, FieldInvalidError

@@ -27,6 +27,16 @@ from appliance.api import (
     solicitudes,
     tsa,
 )
+from appliance.api.declaring import codes, parameters
+from appliance.api.declaring.endpoint import DECLARED
+from appliance.api.declaring.operation import (
+    BINARY,
+    Caller,
+    Operation,
+    Parameter,
+    Sent,
+    Told,
+)
 from appliance.api.integration import (
     batches,
     diagnose,
@@ -40,17 +50,7 @@ from appliance.api.integration import sessions as backend_sessions
 from appliance.api.integration import (
     webhooks as backend_webhooks,
 )
-from appliance.api.openapi import codes, parameters
-from appliance.api.openapi.endpoint import DECLARED
 from appliance.api.openapi.meanings import meaning_of, with_meanings
-from appliance.api.openapi.operation import (
-    BINARY,
-    Caller,
-    Operation,
-    Parameter,
-    Sent,
-    Told,
-)
 from appliance.api.openapi.schemas import Schema, Schemas, array_of
 from appliance.api.openapi.webhooks import webhooks
 from appliance.api.wire import answers

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pytest
 
+from appliance.api.declaring.operation import Operation
 from appliance.api.openapi.document import OPERATIONS
-from appliance.api.openapi.operation import Operation
 from appliance.api.wire.versions import VERSIONED
 from appliance.database.rights import RIGHTS, Role
 from appliance.domain.console.edit_subjects import Subject

@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.api.openapi import codes
+from appliance.api.declaring import codes
 from appliance.api.wire import batches
 from appliance.domain.errors import (
     FAULTS_TOLD,

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from appliance.api.openapi import codes
+from appliance.api.declaring import codes
 from appliance.api.wire import documents, orders, signers
 from appliance.api.wire.processes import NewRequest
 from appliance.domain.errors import (

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeVar
 
-from appliance.api.openapi.operation import (
+from appliance.api.declaring.operation import (
     BINARY,
     BodyIn,
     Caller,

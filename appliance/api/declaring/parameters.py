@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from appliance.api.openapi.operation import Parameter, Told
+from appliance.api.declaring.operation import Parameter, Told
 from appliance.api.wire import fields
 from appliance.api.wire.orders import REFERENCE_LENGTH
 from appliance.api.wire.query import LIMIT_AT_MOST

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from appliance.api.openapi.operation import Caller
+from appliance.api.declaring.operation import Caller
 from appliance.domain.errors import ErrorCode as E
 
 ANY: Final = frozenset({E.BAD_HEADER, E.INTERNAL, E.OVERLOADED, E.STORE_UNAVAILABLE})

@@ -1,0 +1,1 @@
+"""The words in which endpoints are declared: answers, errors, parameters."""
